@@ -1,0 +1,6 @@
+"""Catalog: providers, models, lanes, rate versions, SLA snapshots.
+
+Public modules: ``selectors`` (the in-process catalog and reads), ``services`` (rotation, rates, SLA), ``domain``.
+Always holds: rates are integers in micro-USD per million tokens, dated and never edited; every change moves the
+catalog version, so that each process replaces its map within a second.
+"""

@@ -1,0 +1,1 @@
+"""Pure catalog records and rate arithmetic: no Django, no clock, no I/O."""
