@@ -1,0 +1,102 @@
+"""The control API that every simulator has under ``/_sim``: faults, clock, settings, state."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import orjson
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from simulators.calls import CallCounters
+from simulators.clock import SimClock
+from simulators.faults import FaultBook, parse_fault
+
+Described = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controls:
+    """What the control API works on; `change_settings` raises ValueError for what it cannot take."""
+
+    clock: SimClock
+    faults: FaultBook
+    counters: CallCounters
+    settings: Callable[[], Described]
+    change_settings: Callable[[Described], Described]
+    work: Callable[[], Described]
+
+
+def control_routes(controls: Controls) -> list[Route]:
+    """The routes under ``/_sim``."""
+
+    async def faults(request: Request) -> Response:
+        if request.method == "POST":
+            return await _guarded(request, lambda wanted: controls.faults.add(parse_fault(wanted)).describe())
+        if request.method == "DELETE":
+            await run_in_threadpool(controls.faults.clear)
+        armed = await run_in_threadpool(controls.faults.armed)
+        return _json({"faults": [each.describe() for each in armed]})
+
+    async def fault(request: Request) -> Response:
+        removed = await run_in_threadpool(controls.faults.remove, request.path_params["fault_id"])
+        return _json({"removed": removed}, 200 if removed else 404)
+
+    async def clock(request: Request) -> Response:
+        if request.method == "POST":
+            return await _guarded(request, lambda wanted: _set_clock(controls.clock, wanted))
+        return _json(controls.clock.describe())
+
+    async def settings(request: Request) -> Response:
+        if request.method == "POST":
+            return await _guarded(request, controls.change_settings)
+        return _json(controls.settings())
+
+    async def state(_request: Request) -> Response:
+        return _json(
+            {
+                "clock": controls.clock.describe(),
+                "calls": await run_in_threadpool(controls.counters.describe),
+                **await run_in_threadpool(controls.work),
+            }
+        )
+
+    return [
+        Route("/_sim/faults", faults, methods=["GET", "POST", "DELETE"]),
+        Route("/_sim/faults/{fault_id}", fault, methods=["DELETE"]),
+        Route("/_sim/clock", clock, methods=["GET", "POST"]),
+        Route("/_sim/settings", settings, methods=["GET", "POST"]),
+        Route("/_sim/state", state, methods=["GET"]),
+    ]
+
+
+async def _guarded(request: Request, act: Callable[[Described], Described]) -> Response:
+    try:
+        wanted = orjson.loads(await request.body())
+        if not isinstance(wanted, dict):
+            return _json({"error": "a JSON object is needed"}, 400)
+        return _json(await run_in_threadpool(act, wanted))
+    except ValueError as error:
+        return _json({"error": str(error)}, 400)
+
+
+def _set_clock(clock: SimClock, wanted: Described) -> Described:
+    unknown = wanted.keys() - {"advance_seconds", "freeze", "frozen_at"}
+    if unknown:
+        message = f"unknown fields: {', '.join(sorted(unknown))}; known: advance_seconds, freeze, frozen_at"
+        raise ValueError(message)
+    frozen_at, advance_seconds = wanted.get("frozen_at"), wanted.get("advance_seconds")
+    if isinstance(frozen_at, int | float):
+        clock.freeze(frozen_at)
+    elif wanted.get("freeze") is True:
+        clock.freeze()
+    elif wanted.get("freeze") is False:
+        clock.resume()
+    if isinstance(advance_seconds, int | float):
+        clock.advance(advance_seconds)
+    return clock.describe()
+
+
+def _json(body: Described, status_code: int = 200) -> Response:
+    return Response(orjson.dumps(body), status_code=status_code, media_type="application/json")
