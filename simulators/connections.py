@@ -14,7 +14,7 @@ def cut_connection(client: tuple[str, int]) -> bool:
     """
     for entry in Path("/proc/self/fd").iterdir():
         with suppress(OSError):
-            if not os.readlink(entry).startswith("socket:"):
+            if not str(entry.readlink()).startswith("socket:"):
                 continue
             with socket.socket(fileno=os.dup(int(entry.name))) as duplicate:
                 if duplicate.getpeername()[:2] == client:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
@@ -17,6 +18,15 @@ _HTML_PAGE = (
     "<hr><center>cloudflare</center>\r\n</body>\r\n</html>\r\n"
 )
 _CUT_CHUNK_BYTES = 16_384
+_CUTS = frozenset({FaultKind.CUT_BEFORE, FaultKind.CUT_AFTER, FaultKind.CUT_MIDWAY})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who calls, and about which model, as far as that is known before the call."""
+
+    account: str
+    model: str | None = None
 
 
 class Gateway:
@@ -29,35 +39,38 @@ class Gateway:
         self._error_response = error_response
 
     async def run(
-        self, request: Request, operation: str, account: str, handle: Callable[[], Awaitable[Response]]
+        self, request: Request, operation: str, caller: Caller, handle: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """The answer to one call of `operation` by `account`."""
-        fault = await run_in_threadpool(self._faults.take, CALL_KINDS, account, None, operation)
+        """The answer to one call of `operation`."""
+        fault = await run_in_threadpool(self._faults.take, CALL_KINDS, caller.account, caller.model, operation)
         response = await self._answer(request, fault, handle)
-        status = str(response.status_code) if fault is None or not fault.kind.startswith("cut_") else fault.kind
-        await run_in_threadpool(self._counters.count, account, operation, status)
+        status = fault.kind if fault is not None and fault.kind in _CUTS else str(response.status_code)
+        await run_in_threadpool(self._counters.count, caller.account, operation, status)
         return response
 
     async def _answer(
         self, request: Request, fault: Fault | None, handle: Callable[[], Awaitable[Response]]
     ) -> Response:
-        if fault is None:
-            return await handle()
+        replaced = None if fault is None else await self._before(request, fault)
+        response = await handle() if replaced is None else replaced
+        if fault is not None and fault.kind is FaultKind.CUT_MIDWAY:
+            return _cut_midway(request, response, fault.after_bytes)
+        if fault is not None and fault.kind is FaultKind.CUT_AFTER:
+            _cut(request)
+        return response
+
+    async def _before(self, request: Request, fault: Fault) -> Response | None:
+        """What the fault does before the call has any effect; an answer means that the call has none."""
         if fault.kind is FaultKind.HTTP_ERROR:
             return self._error_response(fault)
         if fault.kind is FaultKind.HTML_PAGE:
             return HTMLResponse(_HTML_PAGE, status_code=fault.status_code or 502)
-        if fault.kind is FaultKind.SLOW:
-            await asyncio.sleep(fault.delay_seconds or 1.0)
-            return await handle()
         if fault.kind is FaultKind.CUT_BEFORE:
             _cut(request)
             return Response(status_code=500)
-        response = await handle()
-        if fault.kind is FaultKind.CUT_MIDWAY:
-            return _cut_midway(request, response, fault.after_bytes)
-        _cut(request)
-        return response
+        if fault.kind is FaultKind.SLOW:
+            await asyncio.sleep(1.0 if fault.delay_seconds is None else fault.delay_seconds)
+        return None
 
 
 def _cut(request: Request) -> None:

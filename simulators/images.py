@@ -7,6 +7,7 @@ import struct
 _HEADER_CHARS = 64 * 1024
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8"
+_JPEG_MARKER = 0xFF
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
@@ -40,7 +41,7 @@ def _jpeg_size(header: bytes) -> tuple[int, int] | None:
     position = len(_JPEG)
     while True:
         marker, kind, length = struct.unpack(">BBH", header[position : position + 4])
-        if marker != 0xFF:
+        if marker != _JPEG_MARKER:
             return None
         if kind in _JPEG_FRAMES:
             height, width = struct.unpack(">HH", header[position + 5 : position + 9])

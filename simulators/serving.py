@@ -81,7 +81,7 @@ def serving_on_thread(app: Starlette, host: str = "127.0.0.1", port: int = 0) ->
     """Serve `app` on a thread of this process; gives its URL (``http://host:port``)."""
     with reserve_port(host, port) as reserved:
         bound_port = reserved.getsockname()[1]
-        stop: list[Callable[[], None]] = []
+        stop: list[Callable[[], object]] = []
         ready = threading.Event()
 
         async def serve() -> None:

@@ -24,8 +24,7 @@ def main() -> None:
     wanted: dict[str, object] = {
         name: value
         for name, value in vars(arguments).items()
-        if name.endswith("_second") or name.endswith("_seconds")
-        if value is not None
+        if name.endswith(("_second", "_seconds")) and value is not None
     }
     if arguments.all_at_once:
         wanted["rows_per_second"] = None

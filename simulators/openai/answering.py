@@ -207,7 +207,7 @@ def _chat_usage(usage: Usage) -> Json:
 def _chat(ask: _Ask, limit_tokens: int | None) -> Answer:
     pieces = _choice_pieces(ask, limit_tokens)
     usage = _with_output(ask.usage, pieces)
-    choices = [
+    choices: list[Json] = [
         {
             "index": index,
             "message": {"role": "assistant", "content": piece.text, "refusal": None, "annotations": []},

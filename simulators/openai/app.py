@@ -4,6 +4,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -17,7 +18,7 @@ from simulators.clock import SimClock
 from simulators.control import Controls, Described, control_routes
 from simulators.database import Database
 from simulators.faults import Fault, FaultBook
-from simulators.gateway import Gateway
+from simulators.gateway import Caller, Gateway
 from simulators.openai.batches import BatchesApi, SettingsBox
 from simulators.openai.files import FilesApi
 from simulators.openai.lifecycle import Lifecycle
@@ -26,6 +27,7 @@ from simulators.openai.store import Store
 from simulators.openai.wire import ApiError, error_body, json_response
 
 Call = Callable[[Request, str], Awaitable[Response]]
+ModelOf = Callable[[Request, str], Awaitable[str | None]]
 
 _SETTINGS_DOCUMENT = "settings"
 _FAULT_TYPES = {401: "authentication_error", 429: "rate_limit_error"}
@@ -59,7 +61,7 @@ class _Simulator:
             clock=self._clock,
             faults=self._faults,
             counters=self._counters,
-            settings=lambda: self._settings.current.describe(),
+            settings=self._describe_settings,
             change_settings=self._change_settings,
             work=self._work,
         )
@@ -69,10 +71,10 @@ class _Simulator:
             self._route("GET", "/v1/files/{file_id}", "files.retrieve", files.retrieve),
             self._route("DELETE", "/v1/files/{file_id}", "files.delete", files.delete),
             self._route("GET", "/v1/files/{file_id}/content", "files.content", files.content),
-            self._route("POST", "/v1/batches", "batches.create", batches.create),
+            self._route("POST", "/v1/batches", "batches.create", batches.create, batches.model_wanted),
             self._route("GET", "/v1/batches", "batches.list", batches.list),
-            self._route("GET", "/v1/batches/{batch_id}", "batches.retrieve", batches.retrieve),
-            self._route("POST", "/v1/batches/{batch_id}/cancel", "batches.cancel", batches.cancel),
+            self._route("GET", "/v1/batches/{batch_id}", "batches.retrieve", batches.retrieve, batches.model_known),
+            self._route("POST", "/v1/batches/{batch_id}/cancel", "batches.cancel", batches.cancel, batches.model_known),
             *control_routes(controls),
             Route("/{path:path}", _unknown_url, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         ]
@@ -86,13 +88,15 @@ class _Simulator:
         app.router.redirect_slashes = False
         return app
 
-    def _route(self, method: str, path: str, operation: str, call: Call) -> Route:
+    def _route(self, method: str, path: str, operation: str, call: Call, model_of: ModelOf | None = None) -> Route:
         async def endpoint(request: Request) -> Response:
             started = time.perf_counter()
             try:
                 account = self._account_of(request)
+                model = await model_of(request, account) if model_of else None
+                caller = Caller(account=account, model=model)
                 response = await self._gateway.run(
-                    request, operation, account, lambda: _answered(call, request, account)
+                    request, operation, caller, lambda: _answered(call, request, account)
                 )
             except ApiError as error:
                 response = json_response(error.body, error.status_code)
@@ -123,6 +127,9 @@ class _Simulator:
         self._database.write_document(_SETTINGS_DOCUMENT, changed.describe())
         return changed.describe()
 
+    def _describe_settings(self) -> Described:
+        return self._settings.current.describe()
+
     def _work(self) -> Described:
         self._lifecycle.advance_open()
         return self._store.counts()
@@ -142,7 +149,7 @@ async def _unknown_url(request: Request) -> Response:
 
 def _fault_response(fault: Fault) -> Response:
     status_code = fault.status_code or 500
-    default_type = "server_error" if status_code >= 500 else "invalid_request_error"
+    default_type = "server_error" if status_code >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error"
     error_type = fault.error_type or _FAULT_TYPES.get(status_code, default_type)
     message = fault.message or "The server had an error while processing your request. Sorry about that!"
     code = fault.code or _FAULT_CODES.get(status_code)

@@ -60,6 +60,26 @@ class BatchesApi:
         """``POST /v1/batches/{batch_id}/cancel``; the body is ignored."""
         return json_response(await run_in_threadpool(self._cancel, request.path_params["batch_id"], account))
 
+    async def model_wanted(self, request: Request, account: str) -> str | None:
+        """The model of the first row of the file that a create names, for faults that are meant for a model."""
+        body = await request.body()
+        return await run_in_threadpool(self._first_model, body, account)
+
+    async def model_known(self, request: Request, _account: str) -> str | None:
+        """The model of the batch in the path, once its file was read."""
+        batch = await run_in_threadpool(self._store.batch, request.path_params["batch_id"])
+        return None if batch is None else batch.model
+
+    def _first_model(self, body: bytes, account: str) -> str | None:
+        try:
+            source = self._store.file(account, str(orjson.loads(body)["input_file_id"]), self._clock.now())
+            if source is None:
+                return None
+            with self._store.content_path(source.id).open("rb") as lines:
+                return str(orjson.loads(lines.readline())["body"]["model"])
+        except (ValueError, TypeError, KeyError):
+            return None
+
     def _make(self, wanted: WireObject, account: str) -> WireObject:
         input_file_id = _required_text(wanted, "input_file_id")
         endpoint = _required_text(wanted, "endpoint")

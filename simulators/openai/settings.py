@@ -1,7 +1,7 @@
 """Everything about the simulated OpenAI that can be turned while it runs."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,43 +30,63 @@ class Settings:
         return {**asdict(self), "bad_keys": list(self.bad_keys), "unknown_models": list(self.unknown_models)}
 
 
-_FIELDS = {each.name: each for each in fields(Settings)}
-_SECONDS = frozenset({"validation_seconds", "finalizing_seconds", "cancelling_seconds"})
-_NAME_LISTS = frozenset({"bad_keys", "unknown_models"})
-_COUNT_MAPS = frozenset({"enqueued_tokens_limits", "context_window_tokens"})
-_COUNTS = frozenset({"max_row_count", "max_input_bytes"})
-
-
 def changed_settings(settings: Settings, wanted: Mapping[str, object]) -> Settings:
     """The settings with the fields of `wanted` changed.
 
     Raises:
         ValueError: a field is unknown or of the wrong type.
     """
-    unknown = sorted(wanted.keys() - _FIELDS.keys())
+    unknown = sorted(wanted.keys() - _CHECKS.keys())
     if unknown:
-        message = f"unknown settings: {', '.join(unknown)}; known: {', '.join(sorted(_FIELDS))}"
+        message = f"unknown settings: {', '.join(unknown)}; known: {', '.join(_CHECKS)}"
         raise ValueError(message)
-    return replace(settings, **{name: _checked(name, value) for name, value in wanted.items()})  # type: ignore[arg-type]  # _checked gives each field its type
+    for name, value in wanted.items():
+        if not _CHECKS[name](value):
+            message = f"{name} cannot be {value!r}"
+            raise ValueError(message)
+    fitting = {name: tuple(value) if isinstance(value, list) else value for name, value in wanted.items()}
+    return replace(settings, **fitting)  # type: ignore[arg-type]  # each value was checked above
 
 
-def _checked(name: str, value: object) -> object:
-    match value:
-        case None if name == "rows_per_second":
-            return None
-        case bool() if name == "shuffle_results":
-            return value
-        case bool():
-            pass
-        case int() | float() if (name in _SECONDS or name == "rows_per_second") and value >= 0:
-            return float(value)
-        case int() if name in _COUNTS and value > 0:
-            return value
-        case list() | tuple() if name in _NAME_LISTS and all(isinstance(each, str) for each in value):
-            return tuple(value)
-        case dict() if name in _COUNT_MAPS and all(isinstance(each, int) for each in value.values()):
-            return value
-        case dict() if name == "snapshots" and all(isinstance(each, str) for each in value.values()):
-            return value
-    message = f"{name} cannot be {value!r}"
-    raise ValueError(message)
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def _is_speed(value: object) -> bool:
+    return value is None or _is_number(value)
+
+
+def _is_switch(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _is_names(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+
+
+def _is_counts(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, int) for each in value.values())
+
+
+def _is_renaming(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+
+
+_CHECKS: Mapping[str, Callable[[object], bool]] = {
+    "rows_per_second": _is_speed,
+    "validation_seconds": _is_number,
+    "finalizing_seconds": _is_number,
+    "cancelling_seconds": _is_number,
+    "shuffle_results": _is_switch,
+    "bad_keys": _is_names,
+    "unknown_models": _is_names,
+    "enqueued_tokens_limits": _is_counts,
+    "context_window_tokens": _is_counts,
+    "snapshots": _is_renaming,
+    "max_row_count": _is_count,
+    "max_input_bytes": _is_count,
+}

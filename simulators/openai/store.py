@@ -83,7 +83,7 @@ class Store:
         )
         return _file_record(rows[0]) if rows else None
 
-    def file_page(  # noqa: PLR0913  # one argument for each query parameter
+    def file_page(
         self, account: str, *, purpose: str | None, after: str | None, ascending: bool, limit: int, now: float
     ) -> list[FileRecord]:
         """Up to `limit` files of `account` behind the file `after`."""
@@ -142,8 +142,8 @@ class Store:
     def counts(self) -> dict[str, object]:
         """How many files there are, and batches by status, as last derived."""
         files = self.database.rows("SELECT COUNT(*) FROM files")
-        batches = self.database.rows("SELECT status, COUNT(*) FROM batches GROUP BY status")
-        return {"file_count": files[0][0], "batches_by_status": {status: count for status, count in batches}}
+        batches = self.database.rows("SELECT status, COUNT(*) AS batch_count FROM batches GROUP BY status")
+        return {"file_count": files[0][0], "batches_by_status": {row["status"]: row["batch_count"] for row in batches}}
 
     def saw_row(self, account: str, digest: bytes) -> bool:
         """Whether `account` has sent a row with this content before."""

@@ -3,6 +3,8 @@
 import hashlib
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -102,24 +104,32 @@ async def receive_upload(request: Request, directory: Path) -> Upload:
     media_type, options = parse_options_header(request.headers.get("content-type"))
     if media_type != b"multipart/form-data" or b"boundary" not in options:
         raise ApiError(400, "The request must be a multipart form.")
-    descriptor, name = tempfile.mkstemp(prefix="upload-", dir=directory)
-    try:
-        with os.fdopen(descriptor, "wb") as target:
-            receiver = _Receiver(target)
-            parser = receiver.parser(options[b"boundary"])
+    with _temporary(directory) as (path, target):
+        receiver = _Receiver(target)
+        parser = receiver.parser(options[b"boundary"])
+        try:
             async for chunk in request.stream():
                 parser.write(chunk)
             parser.finalize()
-    except FormParserError as error:
-        Path(name).unlink()
-        raise ApiError(400, "Could not parse the multipart form.") from error
-    except BaseException:
-        Path(name).unlink()
-        raise
+        except FormParserError as error:
+            raise ApiError(400, "Could not parse the multipart form.") from error
     return Upload(
         form_fields=receiver.form_fields,
-        path=Path(name),
+        path=path,
         filename=receiver.filename,
         size_bytes=receiver.size_bytes,
         content_seed=int.from_bytes(receiver.digest.digest()[:6], "big"),
     )
+
+
+@contextmanager
+def _temporary(directory: Path) -> Iterator[tuple[Path, BinaryIO]]:
+    """A new file in `directory`, gone again if the block fails."""
+    descriptor, name = tempfile.mkstemp(prefix="upload-", dir=directory)
+    path = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as target:
+            yield path, target
+    except BaseException:
+        path.unlink()
+        raise

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 
 import orjson
 from starlette.responses import Response
@@ -122,7 +123,7 @@ class RowOutcome:
     @property
     def succeeded(self) -> bool:
         """Whether the row belongs into the output file."""
-        return self.body is not None and self.status_code < 300
+        return self.body is not None and self.status_code < HTTPStatus.MULTIPLE_CHOICES
 
 
 def result_line(outcome: RowOutcome) -> bytes:
