@@ -52,7 +52,10 @@ class Rates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateCard:
-    """The rates of one lane that hold now: what we sell at, what the provider bills, the published synchronous list."""
+    """The rates of one lane that hold now: what we sell at, what the provider bills, the published synchronous list.
+
+    ``version_id`` is the version of the sell card, the one that a quote pins and a customer pays.
+    """
 
     version_id: int
     sell: Rates
@@ -83,7 +86,10 @@ PRIOR_HEALTH = LaneHealth(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """One model at one provider in one region. ``lane_id`` names the route and is unique within its model."""
+    """One model at one provider in one region. ``lane_id`` names the route and is unique within its model.
+
+    A lane past ``retires_at`` stands here as ``out``, reason ``retired``. All lanes of a model share its snapshot.
+    """
 
     lane_id: str
     model_slug: str
@@ -98,11 +104,15 @@ class Lane:
     minimum_rows: int
     maximum_rows_per_job: int
     maximum_bytes_per_job: int
+    retires_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """What a customer may name in a row. ``vocabulary`` chooses the token table; ``retires_at`` None means no date."""
+    """What a customer may name in a row. ``vocabulary`` chooses the token table; ``retires_at`` None means no date.
+
+    A model past ``retires_at`` stays here without lanes in rotation, so that its name can be answered by its successor.
+    """
 
     slug: str
     endpoints: frozenset[Endpoint]
@@ -113,6 +123,8 @@ class Model:
     retires_at: datetime | None
     successor_slug: str | None
     lanes: tuple[Lane, ...]
+    maker: str = ""
+    added_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

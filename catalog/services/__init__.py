@@ -1,0 +1,1 @@
+"""What changes the catalog: ``loading`` (the data file), ``rotation`` (an operator), ``sla`` (health samples)."""
