@@ -1,0 +1,197 @@
+"""One line judged by the letter, and the report of everything that is wrong with a file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+
+from catalog.domain.records import Endpoint
+from ground.errors import DuplicateId, RowError, RowErrors
+from routing.domain.jsonl.checks import check_body, check_custom_id, check_envelope
+from routing.domain.jsonl.faults import DuplicateNames, RowFault, duplicate_name, fail
+from routing.domain.jsonl.lines import split_lines
+from routing.domain.jsonl.table import FileLimits
+
+MAXIMUM_DEPTH = 100
+ERRORS_LISTED = 100
+DUPLICATE_IDS_LISTED = 1_000
+INTEGER_CHARACTERS = 18
+
+ModelCheck = Callable[[str, Endpoint], RowFault | None]
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+
+
+def decode_line(line: bytes) -> dict[str, Any]:
+    """Give a line's object; objects in which a name stands twice come as ``DuplicateNames``.
+
+    Raises:
+        RowFault: ``invalid_encoding``, ``too_deep``, ``invalid_json_line`` or ``duplicate_key``.
+    """
+    if _depth(line) > MAXIMUM_DEPTH:
+        fail("too_deep", f"The line nests deeper than {MAXIMUM_DEPTH} levels.")
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        fail("invalid_encoding", f"The line is not valid UTF-8 (byte {error.start + 1}).")
+    try:
+        value = _decoder.decode(text)
+    except json.JSONDecodeError as error:
+        fail("invalid_json_line", f"The line is not one valid JSON object (column {error.pos + 1}).")
+    if not isinstance(value, dict):
+        fail("invalid_json_line", "The line is valid JSON but not an object; send one request object a line.")
+    if "\\u" in text and _has_lone_surrogate(text):
+        fail("invalid_encoding", "The line holds half of an escaped surrogate pair, which no text encoding can carry.")
+    if isinstance(value, DuplicateNames):
+        duplicate_name(value, None)
+    return value
+
+
+def report_errors(body: bytes, limits: FileLimits, check_model: ModelCheck) -> None:
+    """Read the whole file again by the letter and raise everything that is wrong with it.
+
+    Args:
+        body: The file.
+        limits: How much it may hold.
+        check_model: Says what is wrong with a model name at an endpoint, or None.
+
+    Raises:
+        RowErrors: Up to 100 errors sorted by line, and each ``custom_id`` that stands more than once with all its rows
+            and lines (1,000 ids; ``extra["duplicate_id_count"]`` has the total).
+    """
+    lines = split_lines(body)
+    numbers = lines.numbers.tolist()
+    if not numbers:
+        raise RowErrors([RowError(code="empty_file", message="The file holds no request.")])
+    if len(numbers) > limits.maximum_rows:
+        message = f"The file holds {len(numbers)} rows; at most {limits.maximum_rows} are allowed here."
+        over = limits.maximum_rows
+        raise RowErrors([RowError(code="too_many_rows", message=message, row=over, line=numbers[over])])
+    findings = _Findings(limits=limits, check_model=check_model)
+    for row, (text, number) in enumerate(zip(lines.texts, numbers, strict=True)):
+        findings.read(row, number, text)
+    findings.raise_if_any()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Findings:
+    """What has been found so far; ``places`` has every readable ``custom_id`` with its rows and lines."""
+
+    limits: FileLimits
+    check_model: ModelCheck
+    endpoint: Endpoint | None = None
+    errors: list[RowError] = field(default_factory=list)
+    error_count: int = 0
+    places: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    verdicts: dict[tuple[str, Endpoint], RowFault | None] = field(default_factory=dict)
+
+    def read(self, row: int, line: int, text: bytes) -> None:
+        """Judge one line; a row has one error at most."""
+        custom_id = None
+        try:
+            if len(text) > self.limits.maximum_row_bytes:
+                fail("row_too_large", f"The row has {len(text)} bytes; at most {self.limits.maximum_row_bytes} are allowed.")
+            decoded = decode_line(text)
+            custom_id = _readable_id(decoded)
+            check_custom_id(decoded)
+            assert custom_id is not None, "a checked custom_id is readable"
+            self.places.setdefault(custom_id, []).append((row, line))
+            self._judge(decoded)
+        except RowFault as fault:
+            self._add(fault, row, line, custom_id)
+            return
+        if len(self.places[custom_id]) > 1:
+            first = self.places[custom_id][0][1]
+            fault = RowFault("duplicate_custom_id", f"This custom_id already stands on line {first}.", "custom_id")
+            self._add(fault, row, line, custom_id)
+
+    def _judge(self, decoded: Mapping[str, Any]) -> None:
+        endpoint = check_envelope(decoded, self.endpoint)
+        self.endpoint = endpoint
+        body = check_body(decoded, endpoint)
+        key = (body["model"], endpoint)
+        if key not in self.verdicts:
+            self.verdicts[key] = self.check_model(*key)
+        verdict = self.verdicts[key]
+        if verdict:
+            raise RowFault(verdict.code, verdict.message, verdict.param)
+
+    def _add(self, fault: RowFault, row: int, line: int, custom_id: str | None) -> None:
+        self.error_count += 1
+        if len(self.errors) < ERRORS_LISTED:
+            found = RowError(
+                code=fault.code, message=fault.message, param=fault.param, row=row, line=line, custom_id=custom_id
+            )
+            self.errors.append(found)
+
+    def raise_if_any(self) -> None:
+        """Raise what was found, if anything."""
+        if not self.errors:
+            return
+        repeated = [(custom_id, places) for custom_id, places in self.places.items() if len(places) > 1]
+        duplicates = [
+            DuplicateId(
+                custom_id=custom_id, rows=tuple(row for row, _ in places), lines=tuple(line for _, line in places)
+            )
+            for custom_id, places in repeated[:DUPLICATE_IDS_LISTED]
+        ]
+        error = RowErrors(self.errors, total=self.error_count, duplicates=duplicates)
+        if repeated:
+            error.extra["duplicate_id_count"] = len(repeated)
+        raise error
+
+
+def _readable_id(decoded: Mapping[str, Any]) -> str | None:
+    """Give the ``custom_id`` if it can be named as it stands."""
+    value = decoded.get("custom_id")
+    return value if isinstance(value, str) and 0 < len(value) <= 512 else None
+
+
+def _depth(line: bytes) -> int:
+    """Give how deep brackets nest outside strings, or a lower figure that is surely within the bound."""
+    if line.count(b"[") + line.count(b"{") <= MAXIMUM_DEPTH:
+        return 0
+    codes = np.frombuffer(_STRING.sub(b"", line), dtype=np.uint8)
+    steps = np.isin(codes, np.frombuffer(b"[{", np.uint8)).astype(np.int32)
+    steps -= np.isin(codes, np.frombuffer(b"]}", np.uint8))
+    return int(np.cumsum(steps).max(initial=0))
+
+
+def _has_lone_surrogate(text: str) -> bool:
+    high_ends_at = -1
+    for match in _ESCAPE.finditer(text):
+        unit = int(match[1], 16) if match[1] else 0
+        follows = match.start() == high_ends_at
+        is_low = 0xDC00 <= unit <= 0xDFFF
+        if is_low != (follows and is_low) or (high_ends_at >= 0 and not (follows and is_low)):
+            return True
+        high_ends_at = match.end() if 0xD800 <= unit <= 0xDBFF else -1
+    return high_ends_at >= 0
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) == len(pairs):
+        return value
+    seen: set[str] = set()
+    twice = DuplicateNames(value)
+    twice.first_duplicate = next(name for name, _ in pairs if name in seen or seen.add(name))
+    return twice
+
+
+def _whole_number(text: str) -> int | float:
+    """Read a whole number; one too long for any field we know is only kept as a number."""
+    return int(text) if len(text) <= INTEGER_CHARACTERS else float(text)
+
+
+def _refuse_constant(_name: str) -> NoReturn:
+    fail("invalid_json_line", "NaN and Infinity are not JSON.")
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant, parse_int=_whole_number)

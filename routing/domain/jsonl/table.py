@@ -1,0 +1,50 @@
+"""The rows of a file as parallel columns: no object per row on the hot path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from catalog.domain.records import Endpoint
+from routing.domain.estimate.tokens import RowExtras
+from routing.domain.estimate.weights import Literal
+
+MAXIMUM_ROWS = 50_000
+MAXIMUM_ROW_BYTES = 4 * 1_024 * 1_024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLimits:
+    """How many rows a file may have and how many bytes a row."""
+
+    maximum_rows: int = MAXIMUM_ROWS
+    maximum_row_bytes: int = MAXIMUM_ROW_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowTable:
+    """Every column has one entry a row, in file order.
+
+    ``offsets`` and ``lengths`` are bytes in the body, without line end; ``lines`` are physical, from 1; ``limits`` are
+    output tokens, 0 where a row sets none; ``choices`` is ``n``; ``message_counts`` is 0 for embeddings; ``extras``
+    holds only rows with tools, images or token lists.
+    """
+
+    endpoint: Endpoint
+    offsets: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+    lines: npt.NDArray[np.int64]
+    custom_ids: Sequence[str]
+    model_names: Sequence[str]
+    literals: Sequence[Sequence[Literal]]
+    message_counts: npt.NDArray[np.int64]
+    limits: npt.NDArray[np.int64]
+    choices: npt.NDArray[np.int64]
+    extras: dict[int, RowExtras]
+
+    def __len__(self) -> int:
+        """Give the number of rows."""
+        return len(self.custom_ids)

@@ -1,0 +1,161 @@
+"""Choosing a lane: who may take a group, what each would cost the customer in money, waiting and failures.
+
+All terms are integers in micro-USD, so that a candidate's score can be added up by hand from the answer alone.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from billing.domain.money import round_pico_to_micro
+from catalog.domain.records import Lane, LaneHealth, Rotation, SlaSnapshot
+
+PPM_PER_PERCENT = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowProfile:
+    """What a customer says waiting and failing are worth, and whether a group may be fanned out over two lanes."""
+
+    name: str = "default"
+    penalty_micro_usd_per_minute: int = 500
+    penalty_micro_usd_per_percent: int = 5_000
+    fan_out: bool = True
+
+
+class RejectionCode(enum.StrEnum):
+    """Why a lane was not a candidate."""
+
+    OUT_OF_ROTATION = "out_of_rotation"
+    DRAIN = "drain"
+    NO_RATE = "no_rate"
+    BELOW_MINIMUM_ROWS = "below_minimum_rows"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDemand:
+    """What one model group asks of a lane. ``input_tokens`` and ``output_tokens`` are estimates."""
+
+    row_count: int
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One lane judged for one group.
+
+    ``score_micro_usd`` = ``charge_micro_usd`` (the lane's own sell rates, with one fee) + ``latency_penalty_micro_usd``
+    + ``error_penalty_micro_usd``. A rejected lane has a ``reason`` code, a ``reason_text`` and zero terms.
+    """
+
+    lane: Lane
+    health: LaneHealth
+    eligible: bool
+    reason: str | None = None
+    reason_text: str | None = None
+    charge_micro_usd: int = 0
+    latency_penalty_micro_usd: int = 0
+    error_penalty_micro_usd: int = 0
+    score_micro_usd: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """All lanes of a group: the eligible ones best first, then the rejected ones by lane id."""
+
+    eligible: tuple[Candidate, ...]
+    rejected: tuple[Candidate, ...]
+
+    @property
+    def runner_up(self) -> Candidate | None:
+        """The second best lane, if there is one."""
+        return self.eligible[1] if len(self.eligible) > 1 else None
+
+    @property
+    def margin_micro_usd(self) -> int | None:
+        """How much worse the runner-up scores, in micro-USD."""
+        return self.eligible[1].score_micro_usd - self.eligible[0].score_micro_usd if self.runner_up else None
+
+
+def rank_lanes(
+    lanes: Sequence[Lane], sla: SlaSnapshot, workflow: WorkflowProfile, demand: GroupDemand, fee_micro_usd: int
+) -> Ranking:
+    """Judge every lane for a group: lowest score first, ties by charge and then by lane id.
+
+    Args:
+        lanes: All lanes that have the group's pin.
+        sla: Health of the lanes; one that is missing gets the stated prior.
+        workflow: The customer's penalties.
+        demand: Rows and estimated tokens of the group.
+        fee_micro_usd: The fee of one sub-lane.
+    """
+    candidates = [_judge(lane, sla.health(lane.model_slug, lane.lane_id), workflow, demand, fee_micro_usd) for lane in lanes]
+    eligible = [candidate for candidate in candidates if candidate.eligible]
+    rejected = [candidate for candidate in candidates if not candidate.eligible]
+    eligible.sort(key=lambda item: (item.score_micro_usd, item.charge_micro_usd, item.lane.lane_id))
+    rejected.sort(key=lambda item: item.lane.lane_id)
+    return Ranking(eligible=tuple(eligible), rejected=tuple(rejected))
+
+
+def explain(ranking: Ranking, workflow: WorkflowProfile, fee_micro_usd: int) -> str:
+    """Say in a few sentences why the best lane won, with every figure needed to compute the scores by hand."""
+    best = ranking.eligible[0]
+    parts = [f"{best.lane.lane_id} scores {_terms(best, workflow)} micro-USD (the charge holds a fee of {fee_micro_usd})."]
+    if ranking.runner_up:
+        second = ranking.runner_up
+        parts.append(f"Next is {second.lane.lane_id} with {_terms(second, workflow)}, {ranking.margin_micro_usd} more.")
+    elif not ranking.rejected:
+        parts.append("It is the only lane of this model.")
+    parts.extend(f"{item.lane.lane_id} was left out: {item.reason_text}." for item in ranking.rejected)
+    return " ".join(parts)
+
+
+def _terms(candidate: Candidate, workflow: WorkflowProfile) -> str:
+    health = candidate.health
+    prior = "" if health.sample_count else ", stated prior, n = 0"
+    return (
+        f"{candidate.score_micro_usd} = charge {candidate.charge_micro_usd}"
+        f" + {health.p95_completion_minutes} min x {workflow.penalty_micro_usd_per_minute}"
+        f" + {health.error_ppm} ppm x {workflow.penalty_micro_usd_per_percent} / {PPM_PER_PERCENT}{prior}"
+    )
+
+
+def _judge(
+    lane: Lane, health: LaneHealth, workflow: WorkflowProfile, demand: GroupDemand, fee_micro_usd: int
+) -> Candidate:
+    rejection = _rejection(lane, demand)
+    card = lane.rate_card
+    if rejection or card is None:
+        code, text = rejection or (RejectionCode.NO_RATE, "it has no rate that holds now")
+        return Candidate(lane=lane, health=health, eligible=False, reason=code, reason_text=text)
+    charge_micro_usd = (
+        round_pico_to_micro(demand.input_tokens * card.sell.input_rate_micro_usd_per_mtok)
+        + round_pico_to_micro(demand.output_tokens * card.sell.output_rate_micro_usd_per_mtok)
+        + fee_micro_usd
+    )
+    latency = health.p95_completion_minutes * workflow.penalty_micro_usd_per_minute
+    errors = health.error_ppm * workflow.penalty_micro_usd_per_percent // PPM_PER_PERCENT
+    return Candidate(
+        lane=lane,
+        health=health,
+        eligible=True,
+        charge_micro_usd=charge_micro_usd,
+        latency_penalty_micro_usd=latency,
+        error_penalty_micro_usd=errors,
+        score_micro_usd=charge_micro_usd + latency + errors,
+    )
+
+
+def _rejection(lane: Lane, demand: GroupDemand) -> tuple[RejectionCode, str] | None:
+    if lane.rotation is Rotation.OUT:
+        return RejectionCode.OUT_OF_ROTATION, f"out of rotation ({lane.rotation_reason or 'no reason given'})"
+    if lane.rotation is Rotation.DRAIN:
+        return RejectionCode.DRAIN, f"draining ({lane.rotation_reason or 'no reason given'})"
+    if lane.rate_card is None:
+        return RejectionCode.NO_RATE, "it has no rate that holds now"
+    if demand.row_count < lane.minimum_rows:
+        return RejectionCode.BELOW_MINIMUM_ROWS, f"it takes {lane.minimum_rows} rows or more, the group has {demand.row_count}"
+    return None
