@@ -2,12 +2,17 @@
 
 import json
 import math
+import warnings
 from collections.abc import Iterator, Mapping
-from functools import cache
-
-import bpe_openai
 
 from simulators.images import image_size
+
+with warnings.catch_warnings():
+    # It reads its tables through a deprecated call, on import and for each vocabulary.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import bpe_openai
+
+    _ENCODINGS = {name: bpe_openai.get_encoding(name) for name in ("o200k_base", "cl100k_base")}
 
 Json = Mapping[str, object]
 
@@ -23,11 +28,6 @@ _IMAGE_TILE_PIXELS = 512
 _UNKNOWN_IMAGE = (1024, 1024)
 
 
-@cache
-def _encoding(name: str) -> bpe_openai.Encoding:
-    return bpe_openai.get_encoding(name)
-
-
 def vocabulary_of(model: str) -> str:
     """The name of the model's vocabulary: o200k for gpt-4o and later, cl100k for what came before."""
     base = model.removeprefix("ft:")
@@ -36,7 +36,7 @@ def vocabulary_of(model: str) -> str:
 
 def count_text(vocabulary: str, text: str) -> int:
     """How many tokens `text` has; no special tokens are read out of it."""
-    encode = _encoding(vocabulary).encode_ordinary
+    encode = _ENCODINGS[vocabulary].encode_ordinary
     if len(text) <= _MAX_CHARS_AT_ONCE:
         return len(encode(text))
     return sum(len(encode(piece)) for piece in _pieces(text))
