@@ -1,0 +1,1 @@
+"""Billing's pure rules: money, rating, and the records that cross billing's border."""

@@ -1,0 +1,18 @@
+"""Opening, topping up, holding and voiding: one round trip each, the application's only way to them."""
+
+from pathlib import Path
+
+from django.db import migrations
+
+CREATE = Path(__file__).with_suffix(".sql").read_text()
+DROP = Path(__file__).with_suffix(".reverse.sql").read_text()
+
+
+class Migration(migrations.Migration):
+    """The SQL stands beside this file."""
+
+    dependencies = [("billing", "0003_attempt_facts")]
+    operations = [
+        migrations.RunSQL("SET LOCAL lock_timeout = '5s'", migrations.RunSQL.noop),
+        migrations.RunSQL(CREATE, DROP),
+    ]

@@ -1,0 +1,18 @@
+"""Settling a batch: one round trip, one posting, one receipt."""
+
+from pathlib import Path
+
+from django.db import migrations
+
+CREATE = Path(__file__).with_suffix(".sql").read_text()
+DROP = Path(__file__).with_suffix(".reverse.sql").read_text()
+
+
+class Migration(migrations.Migration):
+    """The SQL stands beside this file."""
+
+    dependencies = [("billing", "0004_wallet_functions")]
+    operations = [
+        migrations.RunSQL("SET LOCAL lock_timeout = '5s'", migrations.RunSQL.noop),
+        migrations.RunSQL(CREATE, DROP),
+    ]

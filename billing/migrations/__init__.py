@@ -1,0 +1,1 @@
+"""Billing's migrations; guards and functions are SQL files beside them."""

@@ -1,0 +1,217 @@
+"""Reads of billing: wallets, receipts, what a batch cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
+from django.db.models import Q, QuerySet, Sum
+
+from accounts.models import Organisation
+from billing.domain.records import ProviderCost, WalletState
+from billing.models import AttemptFact, Receipt
+from ground.errors import NotFound
+
+_WALLET = """
+SELECT billing_available_micro_usd(organisation.id), posted_micro_usd, held_micro_usd, floor_micro_usd,
+       receivable_micro_usd, organisation.billing_blocked_at IS NOT NULL
+FROM accounts_organisation organisation
+LEFT JOIN billing_customerbalance balance ON balance.organisation_id = organisation.id
+WHERE organisation.id = %s
+"""
+
+
+def wallet(organisation: Organisation) -> WalletState:
+    """Give an organisation's money now, in micro-USD; zeros where no wallet was opened yet."""
+    with connection.cursor() as cursor:
+        cursor.execute(_WALLET, [organisation.pk])
+        row = cursor.fetchone()
+    assert row is not None, "the organisation is there"
+    available, posted, _held, floor, receivable, blocked = (value or 0 for value in row)
+    return WalletState(
+        available_micro_usd=available,
+        # Not the stored projection: a lapsed hold holds nothing, swept or not.
+        held_micro_usd=posted - floor - available,
+        posted_micro_usd=posted,
+        receivable_micro_usd=receivable,
+        blocked=bool(blocked) or receivable > 0,
+    )
+
+
+def receipt_for_batch(organisation: Organisation, batch_public_id: str) -> Receipt:
+    """Give a batch's receipt with its lines.
+
+    Raises:
+        NotFound: The batch is not settled yet, or not this organisation's.
+    """
+    return _one(_receipts_with_lines(organisation).filter(batch_public_id=batch_public_id))
+
+
+def receipt_by_id(organisation: Organisation, receipt_public_id: str) -> Receipt:
+    """Give a receipt with its lines.
+
+    Raises:
+        NotFound: There is none by that id for this organisation.
+    """
+    return _one(_receipts_with_lines(organisation).filter(public_id=receipt_public_id))
+
+
+def receipts(organisation: Organisation, *, after: str | None, limit: int) -> tuple[list[Receipt], bool]:
+    """Give up to ``limit`` receipts with their lines, newest first, and whether there are more.
+
+    By cursor: receipts that are made meanwhile neither repeat nor hide one.
+
+    Raises:
+        NotFound: ``after`` is no receipt of this organisation.
+    """
+    found = _receipts_with_lines(organisation)
+    if after is not None:
+        last = _one(Receipt.objects.filter(organisation=organisation, public_id=after))
+        found = found.filter(Q(settled_at__lt=last.settled_at) | Q(settled_at=last.settled_at, pk__lt=last.pk))
+    page = list(found.order_by("-settled_at", "-pk")[: limit + 1])
+    return page[:limit], len(page) > limit
+
+
+def provider_costs_of_batch(*, organisation_id: int, batch_id: int) -> tuple[ProviderCost, ...]:
+    """Give what each provider account bills for all recorded attempts of a batch, exact, in pico-USD."""
+    sums = (
+        AttemptFact.objects.filter(batch_id=batch_id, organisation_id=organisation_id)
+        .values_list("provider", "provider_account")
+        .annotate(cost_pico_usd=Sum("cost_pico_usd"))
+        .order_by("provider", "provider_account")
+    )
+    return tuple(
+        ProviderCost(provider=provider, provider_account=account, cost_pico_usd=int(cost))
+        for provider, account, cost in sums
+    )
+
+
+def _receipts_with_lines(organisation: Organisation) -> QuerySet[Receipt]:
+    return Receipt.objects.filter(organisation=organisation).prefetch_related("lines")
+
+
+def _one(found: QuerySet[Receipt]) -> Receipt:
+    receipt = found.first()
+    if receipt is None:
+        raise NotFound("There is no such receipt.")
+    return receipt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofCheck:
+    """One law of the books: how many things break it, and up to ten of them by name."""
+
+    rule: str
+    violation_count: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """The whole proof of the ledger at one instant."""
+
+    checks: tuple[ProofCheck, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Say whether every law holds."""
+        return not any(check.violation_count for check in self.checks)
+
+
+_EXAMPLES = 10
+# Rule -> a query whose every row is a violation, named by its first column. The triggers forbid all of them; this finds
+# what a superuser, a restore or a replica did.
+_LAWS = {
+    "transaction_has_two_legs_that_sum_to_zero": """
+        SELECT header.business_key FROM billing_ledgertransaction header
+        LEFT JOIN billing_ledgerleg leg ON leg.transaction_id = header.id
+        GROUP BY header.id HAVING count(leg.id) < 2 OR sum(leg.amount_micro_usd) <> 0""",
+    "leg_has_a_transaction_and_an_account": """
+        SELECT leg.id::text FROM billing_ledgerleg leg
+        LEFT JOIN billing_ledgertransaction header ON header.id = leg.transaction_id
+        LEFT JOIN billing_ledgeraccount account ON account.id = leg.account_id
+        WHERE header.id IS NULL OR account.id IS NULL""",
+    "balance_is_the_sum_of_its_legs": """
+        WITH legs AS (
+            SELECT account.organisation_id,
+                   sum(amount_micro_usd) FILTER (WHERE account.kind = 'customer_wallet') AS posted,
+                   -sum(amount_micro_usd) FILTER (WHERE account.kind = 'customer_receivable') AS receivable
+            FROM billing_ledgerleg leg JOIN billing_ledgeraccount account ON account.id = leg.account_id
+            WHERE account.organisation_id IS NOT NULL GROUP BY account.organisation_id
+        )
+        SELECT coalesce(balance.organisation_id, legs.organisation_id)::text
+        FROM billing_customerbalance balance FULL JOIN legs ON legs.organisation_id = balance.organisation_id
+        WHERE coalesce(balance.posted_micro_usd, 0) <> coalesce(legs.posted, 0)
+           OR coalesce(balance.receivable_micro_usd, 0) <> coalesce(legs.receivable, 0)""",
+    "held_is_the_sum_of_open_holds": """
+        WITH holds AS (
+            SELECT organisation_id, sum(amount_micro_usd) AS held FROM billing_hold WHERE state = 'open'
+            GROUP BY organisation_id
+        )
+        SELECT coalesce(balance.organisation_id, holds.organisation_id)::text
+        FROM billing_customerbalance balance FULL JOIN holds ON holds.organisation_id = balance.organisation_id
+        WHERE coalesce(balance.held_micro_usd, 0) <> coalesce(holds.held, 0)""",
+    "balance_stays_above_its_floor": """
+        SELECT organisation_id::text FROM billing_customerbalance
+        WHERE posted_micro_usd - held_micro_usd < floor_micro_usd OR receivable_micro_usd < 0""",
+    "receipt_equals_its_lines": """
+        SELECT receipt.public_id FROM billing_receipt receipt
+        LEFT JOIN billing_receiptline line ON line.receipt_id = receipt.id GROUP BY receipt.id
+        HAVING count(line.id) <> receipt.line_count
+            OR coalesce(sum(line.amount_micro_usd), 0) <> receipt.total_micro_usd
+            OR coalesce(sum(line.amount_micro_usd) FILTER (WHERE line.kind = 'control_plane_fee'), 0)
+               <> receipt.fee_micro_usd""",
+    "receipt_equals_its_posting": """
+        SELECT receipt.public_id FROM billing_receipt receipt
+        LEFT JOIN billing_ledgertransaction header ON header.id = receipt.transaction_id
+        LEFT JOIN billing_ledgerleg leg ON leg.transaction_id = header.id
+        LEFT JOIN billing_ledgeraccount account ON account.id = leg.account_id
+        GROUP BY receipt.id, header.id
+        HAVING header.business_key IS DISTINCT FROM 'settle:' || receipt.batch_public_id
+            OR coalesce(sum(leg.amount_micro_usd) FILTER (WHERE account.organisation_id IS NOT NULL), 0)
+               <> -receipt.total_micro_usd
+            OR coalesce(sum(leg.amount_micro_usd) FILTER (
+                   WHERE account.kind IN ('revenue_usage', 'revenue_fee', 'ceiling_credit')), 0)
+               <> receipt.total_micro_usd
+            OR coalesce(sum(leg.amount_micro_usd) FILTER (WHERE account.kind = 'revenue_fee'), 0)
+               <> receipt.fee_micro_usd""",
+    "settlement_has_one_receipt": """
+        SELECT header.business_key FROM billing_ledgertransaction header
+        LEFT JOIN billing_receipt receipt ON receipt.transaction_id = header.id
+        WHERE header.kind = 'settlement' GROUP BY header.id HAVING count(receipt.id) <> 1""",
+    "settled_hold_belongs_to_its_batch": """
+        SELECT hold.id::text FROM billing_hold hold
+        LEFT JOIN billing_ledgertransaction header ON header.id = hold.transaction_id
+        WHERE hold.state = 'settled' AND header.business_key IS DISTINCT FROM 'settle:' || hold.batch_public_id""",
+    "settled_batch_has_no_open_hold": """
+        SELECT hold.id::text FROM billing_hold hold
+        JOIN billing_receipt receipt ON receipt.batch_public_id = hold.batch_public_id WHERE hold.state = 'open'""",
+    "play_money_stays_in_its_own_book": """
+        SELECT header.business_key FROM billing_ledgertransaction header
+        JOIN accounts_organisation organisation ON organisation.id = header.organisation_id
+        JOIN billing_ledgerleg leg ON leg.transaction_id = header.id
+        JOIN billing_ledgeraccount account ON account.id = leg.account_id
+        WHERE account.book <> organisation.kind GROUP BY header.id""",
+}
+
+
+@transaction.atomic
+def prove_ledger() -> Proof:
+    """Prove all books of all organisations: legs, balances, holds, receipts. Reads everything; not for a page's path.
+
+    In one snapshot, so that work going on meanwhile breaks no law.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        return Proof(checks=tuple(_check(cursor, rule, query) for rule, query in _LAWS.items()))
+
+
+def _check(cursor: CursorWrapper, rule: str, violations: str) -> ProofCheck:
+    cursor.execute(
+        f"SELECT count(*), (array_agg(name))[1:{_EXAMPLES}] FROM ({violations}) AS violation (name)"  # noqa: S608 -- our own text
+    )
+    row = cursor.fetchone()
+    assert row is not None, "an aggregate always answers"
+    violation_count, examples = row
+    return ProofCheck(rule=rule, violation_count=violation_count, examples=tuple(examples or ()))
