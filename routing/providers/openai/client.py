@@ -5,8 +5,8 @@ nothing of an answer.
 """
 
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from tempfile import SpooledTemporaryFile
@@ -118,14 +118,17 @@ class OpenAIProvider:
         """Stream the output file, then the error file."""
         assert report.state is JobState.ENDED, "only an ended job has results"
         for result_ref in report.result_refs:
-            lines = split_lines(self._download(result_ref), maximum_bytes=MAXIMUM_LINE_BYTES)
-            for line, (text, size_bytes) in enumerate(lines, start=1):
-                if size_bytes > MAXIMUM_LINE_BYTES:
-                    yield BrokenLine(
-                        result_ref=result_ref, line=line, size_bytes=size_bytes, problem=LineProblem.TOO_LONG
-                    )
-                elif not text.isspace() and text:
-                    yield wire.read_line(text, token=token, name_answer=name_answer, result_ref=result_ref, line=line)
+            with closing(self._download(result_ref)) as chunks:
+                lines = split_lines(chunks, maximum_bytes=MAXIMUM_LINE_BYTES)
+                for line, (text, size_bytes) in enumerate(lines, start=1):
+                    if size_bytes > MAXIMUM_LINE_BYTES:
+                        yield BrokenLine(
+                            result_ref=result_ref, line=line, size_bytes=size_bytes, problem=LineProblem.TOO_LONG
+                        )
+                    elif text and not text.isspace():
+                        yield wire.read_line(
+                            text, token=token, name_answer=name_answer, result_ref=result_ref, line=line
+                        )
 
     def cancel(self, batch_ref: str) -> None:
         """Ask that a batch stop; one that has ended or is cancelling already is left as it is."""
@@ -169,9 +172,11 @@ class OpenAIProvider:
             raise
         except ProviderError as error:
             error.ambiguous = error.code in _AMBIGUOUS_FAULTS
+            # The file exists, we have just made it: storage may lag behind.
+            error.permanent = error.permanent and error.code != Fault.NOT_FOUND
             raise
 
-    def _download(self, result_ref: str) -> Iterator[bytes]:
+    def _download(self, result_ref: str) -> Generator[bytes]:
         """Stream one file; ends only at its real end."""
         tail = b"\n"
         with _translated(result_file=True), self._downloads.files.with_streaming_response.content(result_ref) as answer:

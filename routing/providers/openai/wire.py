@@ -38,6 +38,7 @@ _FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "modera
 _MODEL_CODES = frozenset({"model_not_found", "model_deprecated"})
 # A status that tells of the lane's load or of our account there, not of the row.
 _LANE_STATUSES = frozenset({401, 402, 403, 404, 408, 409, 425, 429})
+_REFUSED_STATUS = 400
 _ANSWER_PREFIXES = {"chat.completion": "chatcmpl-", "response": "resp_"}
 
 
@@ -180,7 +181,7 @@ def _never_ran(parsed: _Line, row: int) -> RowResult:
     elif word == "batch_cancelled":
         failure = _Failure(outcome=Outcome.CANCELLED, code=RowCode.BATCH_CANCELLED, healable=False)
     else:
-        failure = _failure(0, word)
+        failure = _failure(_REFUSED_STATUS if word is not None and word.startswith("invalid_") else 0, word)
     return _failed(parsed.custom_id, row, failure, provider_code=word)
 
 
@@ -245,7 +246,6 @@ def _failure(status_code: int, word: str | None) -> _Failure:
     if word in _MODEL_CODES:
         return _Failure(outcome=Outcome.FAILED, code=RowCode.MODEL_GONE, healable=True)
     rows_fault = 400 <= status_code < 500 and status_code not in _LANE_STATUSES  # noqa: PLR2004  # class of refusals
-    rows_fault = rows_fault or (status_code == 0 and word is not None and word.startswith("invalid_"))
     return _Failure(outcome=Outcome.FAILED, code=RowCode.PROVIDER_ERROR, healable=not rows_fault)
 
 
