@@ -159,11 +159,19 @@ class Card(models.TextChoices):
     LIST = "list"
 
 
+class RateOrigin(models.TextChoices):
+    """Who made a version: the loader from its document, or a person."""
+
+    DOCUMENT = "document"
+    OPERATOR = "operator"
+
+
 class RateVersion(models.Model):
     """One lane's rates on one card from ``valid_from`` on, until a later version of that card begins. Never edited."""
 
     lane = models.ForeignKey(Lane, models.PROTECT, related_name="rate_versions")
     card = models.CharField(max_length=14, choices=Card)
+    origin = models.CharField(max_length=8, choices=RateOrigin)
     valid_from = models.DateTimeField()
     made_at = models.DateTimeField()
     # Set by the database: only the transaction that made a version may give it lines.

@@ -161,14 +161,19 @@ def _model(row: models.Model, lanes: tuple[Lane, ...]) -> Model:
     )
 
 
-def figures_in_force(at: datetime) -> dict[tuple[int, str], tuple[int, tuple[RateFigure, ...]]]:
-    """Give, by (lane's key, card), the version that holds at an instant: its key and its figures."""
-    in_force = (
-        models.RateVersion.objects.filter(valid_from__lte=at)
-        .order_by("lane", "card", "-valid_from")
-        .distinct("lane", "card")
-        .values("pk")
-    )
+def figures_in_force(
+    at: datetime, origin: models.RateOrigin | None = None
+) -> dict[tuple[int, str], tuple[int, tuple[RateFigure, ...]]]:
+    """Give, by (lane's key, card), the version that holds at an instant: its key and its figures.
+
+    Args:
+        at: The instant (aware).
+        origin: Look at versions of this origin only, as if there were no others.
+    """
+    versions = models.RateVersion.objects.filter(valid_from__lte=at)
+    if origin is not None:
+        versions = versions.filter(origin=origin)
+    in_force = versions.order_by("lane", "card", "-valid_from").distinct("lane", "card").values("pk")
     figures: defaultdict[tuple[int, str, int], list[RateFigure]] = defaultdict(list)
     for line in models.RateLine.objects.filter(version__in=in_force).select_related("version"):
         figures[line.version.lane_id, line.version.card, line.version_id].append(

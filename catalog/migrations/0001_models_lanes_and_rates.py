@@ -126,6 +126,10 @@ class Migration(migrations.Migration):
                         max_length=14,
                     ),
                 ),
+                (
+                    "origin",
+                    models.CharField(choices=[("document", "Document"), ("operator", "Operator")], max_length=8),
+                ),
                 ("valid_from", models.DateTimeField()),
                 ("made_at", models.DateTimeField()),
                 ("made_in_transaction", models.BigIntegerField(default=0, editable=False)),

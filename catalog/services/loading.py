@@ -7,26 +7,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Model as DjangoModel
 
 from catalog.domain.document import CatalogDocument, LaneEntry, ModelEntry, start_of_day
 from catalog.domain.rates import RateFigure
 from catalog.domain.records import PRIOR_HEALTH, Rotation
 from catalog.models import (
-    CatalogVersion,
     Lane,
     LaneRotation,
     Model,
     ModelName,
     Provider,
     RateLine,
+    RateOrigin,
     RateVersion,
     SampleSource,
     SlaSample,
 )
 from catalog.selectors import figures_in_force
 from ground import clock
+
+# By key: what a row is made with and keeps, and what the document may change later.
+Wanted = dict[Any, tuple[dict[str, Any], dict[str, Any]]]
 
 NO_ADAPTER = "no_adapter"
 ADAPTER_FOUND = "adapter_available"
@@ -45,15 +48,17 @@ class LoadReport:
 def load_catalog(document: CatalogDocument) -> LoadReport:
     """Bring the catalog to what the document says.
 
-    Loading the same document again writes nothing and moves no version. Rates that differ become new versions, valid
-    from now. A lane's rotation belongs to the operators: it is set when the lane is made, and later only where a
-    provider gains or loses its adapter. What the document no longer names stays as it is: retire it by its date.
+    Loading the same document again writes nothing and moves no version. Rates that differ from the document's last
+    ones become new versions, valid from now; a version that somebody else made stands until then. A lane's rotation and
+    its ceiling of enqueued tokens belong to the operators: they are set when the lane is made, the rotation later only
+    where a provider gains or loses its adapter. What the document no longer names stays: retire it by its date.
 
     Raises:
         django.db.IntegrityError: The document gives a known model or lane another identity, or one name two models.
     """
-    # One loader at a time; readers are not held up.
-    CatalogVersion.objects.select_for_update().get(pk=1)
+    with connection.cursor() as cursor:
+        # One loader at a time; readers are not held up.
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('load of the catalog', 0))")
     return _Load(clock.now()).run(document)
 
 
@@ -79,37 +84,37 @@ class _Load:
 
     def _providers(self, document: CatalogDocument) -> None:
         known = {provider.slug: provider for provider in Provider.objects.all()}
-        wanted: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {
-            entry.slug: {"name": entry.name, "has_adapter": entry.slug in document.providers_with_adapter}
+        wanted: Wanted = {
+            entry.slug: (
+                {"slug": entry.slug},
+                {"name": entry.name, "has_adapter": entry.slug in document.providers_with_adapter},
+            )
             for entry in document.providers
         }
-        self._bring(Provider, known, {slug: ({"slug": slug}, values) for slug, values in wanted.items()})
+        self._bring(Provider, known, wanted)
 
     def _models(self, entries: Iterable[ModelEntry]) -> None:
         known = {model.slug: model for model in Model.objects.all()}
-        self._bring(
-            Model,
-            known,
-            {
-                entry.slug: (
-                    {"slug": entry.slug, "added_at": self.at},
-                    {
-                        "maker": entry.maker,
-                        "model_snapshot": entry.model_snapshot,
-                        "endpoints": list(entry.endpoints),
-                        "vocabulary": entry.vocabulary,
-                        "vocabulary_is_public": entry.vocabulary_is_public,
-                        "max_input_tokens": entry.max_input_tokens,
-                        "max_output_tokens": entry.max_output_tokens,
-                        "retires_at": start_of_day(entry.retires_on),
-                    },
-                )
-                for entry in entries
-            },
-        )
+        wanted: Wanted = {
+            entry.slug: (
+                {"slug": entry.slug, "added_at": self.at},
+                {
+                    "maker": entry.maker,
+                    "model_snapshot": entry.model_snapshot,
+                    "endpoints": list(entry.endpoints),
+                    "vocabulary": entry.vocabulary,
+                    "vocabulary_is_public": entry.vocabulary_is_public,
+                    "max_input_tokens": entry.max_input_tokens,
+                    "max_output_tokens": entry.max_output_tokens,
+                    "retires_at": start_of_day(entry.retires_on),
+                },
+            )
+            for entry in entries
+        }
+        self._bring(Model, known, wanted)
 
     def _successors(self, entries: Iterable[ModelEntry], models: Mapping[str, Model]) -> None:
-        wanted: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {
+        wanted: Wanted = {
             entry.slug: ({}, {"successor_id": models[entry.successor_slug].pk if entry.successor_slug else None})
             for entry in entries
         }
@@ -117,7 +122,7 @@ class _Load:
 
     def _names(self, entries: Iterable[ModelEntry], models: Mapping[str, Model]) -> None:
         known = {name.name: name for name in ModelName.objects.all()}
-        wanted: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {
+        wanted: Wanted = {
             name.name: ({"name": name.name}, {"kind": name.kind, "model_id": models[entry.slug].pk})
             for entry in entries
             for name in entry.names
@@ -127,13 +132,18 @@ class _Load:
     def _lanes(self, entries: Iterable[ModelEntry], models: Mapping[str, Model]) -> None:
         providers = {provider.slug: provider for provider in Provider.objects.all()}
         known = {(lane.model_id, lane.lane_id): lane for lane in Lane.objects.all()}
-        wanted: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {}
+        wanted: Wanted = {}
         rotations = []
         for entry in entries:
             for lane in entry.lanes:
                 key = (models[entry.slug].pk, lane.lane_id)
                 provider = providers[lane.provider]
-                identity = {"model_id": key[0], "lane_id": lane.lane_id, **self._first_rotation(provider)}
+                identity = {
+                    "model_id": key[0],
+                    "lane_id": lane.lane_id,
+                    "enqueued_tokens_limit": lane.enqueued_tokens_limit,
+                    **self._first_rotation(provider),
+                }
                 values = {**_lane_values(lane, provider), **self._rotation_by_adapter(known.get(key), provider)}
                 if "rotation" in values:
                     rotations.append((known[key], known[key].rotation, values))
@@ -174,13 +184,18 @@ class _Load:
         }
 
     def _rates(self, entries: Iterable[tuple[Lane, LaneEntry]]) -> None:
-        known = {key: frozenset(figures) for key, (_, figures) in figures_in_force(self.at).items()}
+        newest = figures_in_force(self.at, RateOrigin.DOCUMENT)
+        known = {key: frozenset(figures) for key, (_, figures) in newest.items()}
         versions: list[RateVersion] = []
         figures_of: list[tuple[RateFigure, ...]] = []
         for lane, entry in entries:
             for card, figures in entry.rates.figures().items():
                 if known.get((lane.pk, card)) != frozenset(figures):
-                    versions.append(RateVersion(lane=lane, card=card, valid_from=self.at, made_at=self.at))
+                    versions.append(
+                        RateVersion(
+                            lane=lane, card=card, origin=RateOrigin.DOCUMENT, valid_from=self.at, made_at=self.at
+                        )
+                    )
                     figures_of.append(figures)
         if not versions:
             return
@@ -230,7 +245,7 @@ class _Load:
         self,
         model: type[DjangoModel],
         known: Mapping[Any, DjangoModel],
-        wanted: Mapping[Any, tuple[Mapping[str, Any], Mapping[str, Any]]],
+        wanted: Wanted,
     ) -> None:
         """Make the rows of ``wanted`` that are not known, with both their parts; of known ones compare the second."""
         missing = [model(**{**identity, **values}) for key, (identity, values) in wanted.items() if key not in known]
@@ -253,7 +268,6 @@ def _lane_values(entry: LaneEntry, provider: Provider) -> dict[str, Any]:
         "region": entry.region,
         "provider_model_id": entry.model_id,
         "retires_at": start_of_day(entry.retires_on),
-        "enqueued_tokens_limit": entry.enqueued_tokens_limit,
         "minimum_rows": entry.minimum_rows,
         "maximum_rows_per_job": entry.maximum_rows_per_job,
         "maximum_bytes_per_job": entry.maximum_bytes_per_job,
