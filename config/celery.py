@@ -1,0 +1,53 @@
+"""The Celery app: it carries wake-ups, and nothing but time is lost when it does not.
+
+A task is one step; its name is the step's name. Queues are never declared: migration ``ground.0003_broker`` makes them
+on our own PostgreSQL, and whoever runs another broker makes them there (``docs/operations.md``).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Final
+
+from celery import Celery
+from celery.signals import task_postrun, task_prerun
+from kombu import Exchange, Queue
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
+
+QUEUES: Final = ("engine", "deliveries")
+HEARTBEAT_SECONDS: Final = 5.0
+
+app = Celery("lanehouse")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+# The default exchange leads to the queue of the same name without any binding.
+app.conf.task_queues = tuple(
+    Queue(name, exchange=Exchange("", no_declare=True), routing_key=name, no_declare=True) for name in QUEUES
+)
+app.conf.update(task_default_exchange="", beat_scheduler="config.celery_beat:SweepScheduler")
+# Celery's own fixup would close the database connection around each task; ``keep_connection_usable`` does better.
+app.conf["CELERY_DB_REUSE_MAX"] = 1_000_000_000
+app.autodiscover_tasks()
+
+_heard_at = 0.0
+
+
+@task_prerun.connect(weak=False)
+def keep_connection_usable(**_signal: object) -> None:
+    """Let go of a database connection that is too old or has failed: so a restart of PostgreSQL heals by itself."""
+    from django.db import close_old_connections
+
+    close_old_connections()
+
+
+@task_postrun.connect(weak=False)
+def tell_worker_is_alive(**_signal: object) -> None:
+    """Note, now and then, that this worker finishes tasks."""
+    global _heard_at  # noqa: PLW0603 -- one figure of this process
+    if time.monotonic() - _heard_at < HEARTBEAT_SECONDS:
+        return
+    from ground import heartbeats
+
+    _heard_at = time.monotonic()
+    heartbeats.beat("worker")

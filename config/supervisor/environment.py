@@ -1,0 +1,126 @@
+"""What the supervisor reads from the environment, and what its children are told."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from config import env
+from config.embedded_postgres import EmbeddedPostgres
+from config.postgres.secrets import APP, BROKER, OWNER
+from config.supervisor.children import ChildSpec
+from config.supervisor.state import StateDir
+
+BASE_DIR: Final = Path(__file__).resolve().parents[2]
+# Carried by everything the supervisor starts, so that the next start can find what a killed one left.
+MARKER: Final = "LANEHOUSE_SUPERVISED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a person may choose (docs/operations.md)."""
+
+    host: str
+    port: int
+    web_workers: int
+    web_threads: int
+    engine_processes: int
+    show_sample: bool
+
+    @property
+    def url(self) -> str:
+        """The address people use."""
+        host = "127.0.0.1" if self.host in {"0.0.0.0", "::"} else self.host  # noqa: S104 -- a comparison
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+
+def read_options() -> Options:
+    """Read the supervisor's own variables."""
+    return Options(
+        host=env.text("LANEHOUSE_HOST", "127.0.0.1"),
+        port=env.integer("PORT", 8000),
+        web_workers=env.integer("LANEHOUSE_WEB_WORKERS", 1),
+        web_threads=env.integer("LANEHOUSE_WEB_THREADS", 8),
+        engine_processes=env.integer("LANEHOUSE_ENGINE_PROCESSES", 2),
+        show_sample=env.flag("LANEHOUSE_SHOW_SAMPLE", default=True),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """The database and broker addresses: the embedded server's, or the environment's."""
+
+    owner_url: str
+    app_url: str
+    broker_url: str
+
+
+def addresses(postgres: EmbeddedPostgres | None) -> Addresses:
+    """Give the addresses; an address in the environment wins, and an empty broker address switches the broker off."""
+    if postgres is None:
+        app_url = env.text("DATABASE_URL")
+        owner_url = env.text("LANEHOUSE_OWNER_DATABASE_URL", app_url)
+        broker_url = f"pgmq:{owner_url.partition(':')[2]}"
+    else:
+        owner_url, app_url = postgres.dsn(OWNER), postgres.dsn(APP)
+        broker_url = f"pgmq:{postgres.dsn(BROKER).partition(':')[2]}"
+    return Addresses(owner_url=owner_url, app_url=app_url, broker_url=env.text("CELERY_BROKER_URL", broker_url))
+
+
+def child_environment(state: StateDir, found: Addresses, options: Options, simulator_port: int) -> dict[str, str]:
+    """Give the environment of every child: ours, completed by what the state directory keeps."""
+    return {
+        **state.keys(),
+        "DJANGO_SETTINGS_MODULE": "config.settings.base",
+        **os.environ,
+        MARKER: str(state.path),
+        "LANEHOUSE_STATE_DIR": str(state.path),
+        "LANEHOUSE_URL": options.url,
+        "LANEHOUSE_SIMULATOR_OPENAI_URL": f"http://127.0.0.1:{simulator_port}",
+        "DATABASE_URL": found.app_url,
+        "CELERY_BROKER_URL": found.broker_url,
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def child_specs(state: StateDir, found: Addresses, options: Options, simulator_port: int) -> tuple[ChildSpec, ...]:
+    """Give the children in the order they start; they stop in the reverse order."""
+    celery = (sys.executable, "-m", "celery", "-A", "config.celery")
+    simulators = ChildSpec(
+        name="simulator-openai",
+        command=(
+            *(sys.executable, "-m", "simulators.openai", "--host", "127.0.0.1", "--port", str(simulator_port)),
+            *("--state-dir", str(state.path / "simulators" / "openai")),
+        ),
+        stop_seconds=5,
+    )
+    web = ChildSpec(
+        name="web",
+        command=(
+            *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", options.host),
+            *("--port", str(options.port), "--workers", str(options.web_workers), "--http", "1"),
+            *("--blocking-threads", str(options.web_threads), "--respawn-failed-workers", "--no-ws"),
+            *("--workers-kill-timeout", "8", "config.wsgi:application"),
+        ),
+        stop_seconds=10,
+    )
+    engine = ChildSpec(
+        name="engine",
+        command=(
+            *(*celery, "worker", "-Q", "engine", "-c", str(options.engine_processes), "-n", "engine@%h"),
+            *("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"),
+        ),
+        # One connection a process, kept; a pool would be made and closed around each task.
+        environment={"LANEHOUSE_DATABASE_POOL_MAX_SIZE": "0"},
+        stop_seconds=10,
+    )
+    beat = ChildSpec(
+        name="beat",
+        command=(*celery, "beat", "--loglevel", "INFO"),
+        environment={"LANEHOUSE_DATABASE_POOL_MAX_SIZE": "4"},
+        stop_seconds=5,
+    )
+    return (simulators, web, *((engine,) if found.broker_url else ()), beat)
