@@ -71,9 +71,10 @@ def test_an_unpublished_list_rate_is_twice_the_batch_rate_and_marked_whole() -> 
 
 def test_the_sell_card_is_the_provider_card_unless_it_is_given() -> None:
     batch = PublishedRates(input=100, output=200)
-    assert CardsEntry(provider_batch=batch).figures()["sell"] == CardsEntry(provider_batch=batch).figures()[
-        "provider_batch"
-    ]
+    assert (
+        CardsEntry(provider_batch=batch).figures()["sell"]
+        == CardsEntry(provider_batch=batch).figures()["provider_batch"]
+    )
     sold = CardsEntry(provider_batch=batch, sell=PublishedRates(input=110, output=220)).figures()
     assert [figure.rate_micro_usd_per_mtok for figure in sold["sell"]][0] == 110
     assert [figure.rate_micro_usd_per_mtok for figure in sold["provider_batch"]][0] == 100
