@@ -1,4 +1,20 @@
-"""The control API that every simulator has under ``/_sim``: faults, clock, settings, state."""
+"""The control API that every simulator has under ``/_sim``: faults, clock, settings, state.
+
+| call | body | does |
+|---|---|---|
+| ``POST /_sim/faults`` | ``kind``, ``times``, the other fields of ``Fault``, ``key`` | asks for a fault |
+| ``GET``, ``DELETE /_sim/faults`` | | lists, clears; ``DELETE /_sim/faults/{id}`` takes one back |
+| ``GET``, ``POST /_sim/clock`` | ``freeze``, ``frozen_at``, ``advance_seconds`` | reads or moves the clock |
+| ``GET``, ``POST /_sim/settings`` | any settings of the provider | reads or changes speed and limits |
+| ``GET /_sim/state`` | | clock, counters of calls, what is stored |
+
+Operations are named like the SDK's methods (``batches.create``); ``custom_id`` is a shell pattern; a fault without
+``times`` strikes until it is taken back. Call faults: ``http_error html_page slow cut_before cut_after cut_midway``.
+Batch faults: ``fail_batch expire_batch``. Row faults: ``row_error row_unrun row_missing row_duplicated row_foreign
+row_usage``. Without any call, markers in a user message do the same: ``[[sim:fail]] [[sim:fail_once]]
+[[sim:context_length]] [[sim:content_filter]] [[sim:content_filter_finish]] [[sim:tokens=N]] [[sim:cached=N]]
+[[sim:reasoning=N]]``.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

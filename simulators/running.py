@@ -54,6 +54,11 @@ class SimulatorProcess:
         if settings:
             self.simulator.control.change_settings(**settings)
 
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
     def kill(self) -> None:
         """End the process at once, as ``kill -9`` does."""
         self._process.kill()

@@ -1,6 +1,7 @@
 """Run an ASGI app on a loopback port with granian: until a signal, or on a thread."""
 
 import asyncio
+import os
 import signal
 import socket
 import threading
@@ -13,6 +14,7 @@ from starlette.applications import Starlette
 
 _READY_SECONDS = 20.0
 _STOP_SECONDS = 5.0
+_GRACE_SECONDS = 1.0
 
 
 def reserve_port(host: str, port: int) -> socket.socket:
@@ -67,13 +69,21 @@ async def serve_until_signal(
         server = make_server(app, host, bound_port)
         loop = asyncio.get_running_loop()
         for signal_number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(signal_number, server.stop)
+            loop.add_signal_handler(signal_number, _stop_soon, server)
         serving = asyncio.create_task(server.serve())
         await wait_until_listening(host, bound_port, lambda: not serving.done())
         said = on_ready(f"http://{host}:{bound_port}")
         if said is not None:
             await said
         await serving
+
+
+def _stop_soon(server: Server) -> None:
+    """Stop in good order, or after a second without it: state survives a kill, so nothing is worth waiting for."""
+    last_resort = threading.Timer(_GRACE_SECONDS, os._exit, (0,))
+    last_resort.daemon = True
+    last_resort.start()
+    server.stop()  # type: ignore[no-untyped-call]
 
 
 @contextmanager

@@ -17,6 +17,8 @@ Json = Mapping[str, object]
 _VECTOR_SIZES = {"text-embedding-3-large": 3072}
 _VECTOR_SIZE = 1536
 _PROMPT_LIMIT_TOKENS = 16
+_MAX_CHOICES = 128
+_LIMIT_NAMES = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,17 +148,26 @@ def _require_input(endpoint: str, body: Json) -> None:
 
 
 def _output_limit(body: Json) -> int | None:
-    for name in ("max_completion_tokens", "max_output_tokens", "max_tokens"):
-        limit = body.get(name)
-        if limit is None:
-            continue
-        if not isinstance(limit, int) or isinstance(limit, bool):
-            raise RefusedError(f"Invalid type for '{name}': expected an integer.", name, "invalid_type")
-        if limit < 1:
-            message = f"Invalid '{name}': integer below minimum value. Expected a value >= 1, but got {limit} instead."
-            raise RefusedError(message, name, "integer_below_min_value")
-        return limit
-    return None
+    limits = (_count_within(body, name, None) for name in _LIMIT_NAMES)
+    return next((limit for limit in limits if limit is not None), None)
+
+
+def _count_within(body: Json, name: str, maximum: int | None) -> int | None:
+    """A whole number of the request from 1 to `maximum`; None if it is not there."""
+    count = body.get(name)
+    if count is None:
+        return None
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise RefusedError(f"Invalid type for '{name}': expected an integer.", name, "invalid_type")
+    if count < 1:
+        message = f"Invalid '{name}': integer below minimum value. Expected a value >= 1, but got {count} instead."
+        raise RefusedError(message, name, "integer_below_min_value")
+    if maximum is not None and count > maximum:
+        message = (
+            f"Invalid '{name}': integer above maximum value. Expected a value <= {maximum}, but got {count} instead."
+        )
+        raise RefusedError(message, name, "integer_above_max_value")
+    return count
 
 
 def _piece(ask: _Ask, seed: int, limit_tokens: int | None) -> _Piece:
@@ -176,8 +187,7 @@ def _piece(ask: _Ask, seed: int, limit_tokens: int | None) -> _Piece:
 
 
 def _choice_pieces(ask: _Ask, limit_tokens: int | None) -> list[_Piece]:
-    choice_count = ask.body.get("n")
-    count = choice_count if isinstance(choice_count, int) and choice_count > 0 else 1
+    count = _count_within(ask.body, "n", _MAX_CHOICES) or 1
     return [_piece(ask, ask.seed + index, limit_tokens) for index in range(count)]
 
 
@@ -296,8 +306,8 @@ def _embeddings(body: Json, served_model: str, usage: Usage) -> Answer:
     model = str(body.get("model"))
     given = body.get("input")
     inputs = given if isinstance(given, list) and not all(isinstance(each, int) for each in given) else [given]
-    wanted = body.get("dimensions")
-    size = wanted if isinstance(wanted, int) and wanted > 0 else _VECTOR_SIZES.get(model, _VECTOR_SIZE)
+    natural_size = _VECTOR_SIZES.get(model, _VECTOR_SIZE)
+    size = _count_within(body, "dimensions", natural_size) or natural_size
     as_base64 = body.get("encoding_format") == "base64"
     data = []
     for index, each in enumerate(inputs):

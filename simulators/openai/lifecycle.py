@@ -102,7 +102,9 @@ class Lifecycle:
     def _validate(self, batch: BatchRecord, at: float) -> BatchRecord:
         settings = self._settings()
         verdict = InputInspector(batch.endpoint, settings).inspect(self._store.input_path(batch.id))
-        fault = self._faults.take(BATCH_KINDS, batch.account, verdict.model, "batches.run")
+        fault = None
+        if not verdict.errors:
+            fault = self._faults.take(BATCH_KINDS, batch.account, verdict.model, "batches.run")
         errors = verdict.errors or self._refusal(batch, verdict, settings, at, fault)
         if errors:
             return replace(batch, status="failed", failed_at=at, errors=errors, model=verdict.model)

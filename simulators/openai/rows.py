@@ -26,6 +26,7 @@ _SERVER_ERROR = "The server had an error while processing your request. Sorry ab
 _FILTERED = "The response was filtered due to the prompt triggering the content management policy."
 _ERROR_TYPES = {429: "rate_limit_exceeded", 500: "server_error", 503: "server_error"}
 _DEFAULT_WINDOW_TOKENS = 128_000
+_MAX_ANSWER_TOKENS = 128_000
 
 
 @lru_cache(maxsize=8)
@@ -195,7 +196,7 @@ def append_at(path: Path, position_bytes: int, addition: bytes | bytearray) -> i
 def _wish(fault: Fault | None, markers: Mapping[str, str]) -> Wish:
     natural_tokens = markers.get("tokens")
     return Wish(
-        natural_tokens=int(natural_tokens) if natural_tokens else None,
+        natural_tokens=min(int(natural_tokens), _MAX_ANSWER_TOKENS) if natural_tokens else None,
         cached_tokens=int(markers.get("cached") or (fault and fault.cached_tokens) or 0),
         reasoning_tokens=int(markers.get("reasoning") or (fault and fault.reasoning_tokens) or 0),
         filtered="content_filter_finish" in markers,

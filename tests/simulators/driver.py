@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from openai import OpenAI
 from openai.types import Batch
 
 from simulators.running import RunningSimulator
 
-CHAT = "/v1/chat/completions"
+CHAT: Final = "/v1/chat/completions"
 FROZEN_AT = 1_764_000_000
 
 
@@ -39,9 +39,7 @@ class Driver:
 
     def create(self, rows: Iterable[Any], endpoint: Any = CHAT, **fields: Any) -> Batch:
         file_id = self.upload(rows)
-        return self.client.batches.create(
-            input_file_id=file_id, endpoint=endpoint, completion_window="24h", **fields
-        )
+        return self.client.batches.create(input_file_id=file_id, endpoint=endpoint, completion_window="24h", **fields)
 
     def run(self, rows: Iterable[Any], endpoint: Any = CHAT, seconds: float = 3_600, **fields: Any) -> Batch:
         """The batch after `seconds` of the simulator's clock."""

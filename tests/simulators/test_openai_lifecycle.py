@@ -141,7 +141,6 @@ def test_the_state_brings_every_batch_to_the_present(driver: Driver) -> None:
 
 def test_calls_are_counted_by_operation_and_account(driver: Driver) -> None:
     driver.create(chat_rows(1))
-    with driver.client.with_options(api_key="sk-other") as other:
-        Driver(driver.simulator, other).create(chat_rows(1))
+    Driver(driver.simulator, driver.client.with_options(api_key="sk-other")).create(chat_rows(1))
     assert driver.control.call_count("batches.create") == 2
     assert driver.control.call_count("files.create", "acct-" + "0" * 16) == 0
