@@ -6,28 +6,18 @@ import threading
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import datetime
-from types import MappingProxyType
-
-from django.db import connection
-from django.db.models import Min
 
 from catalog import models
-from catalog.domain.rates import RateFigure, rates_of
 from catalog.domain.records import (
     Catalog,
-    Endpoint,
     Lane,
     LaneHealth,
-    Model,
-    ModelName,
-    RateCard,
     Rotation,
-    SlaSnapshot,
-    TokenKind,
 )
+from catalog.reading import RETIRED, next_change_at, read_catalog, sla_snapshot
 from ground import clock
+from ground.errors import NotFound
 
-RETIRED = "retired"
 # A load that finds the version moved under it starts again; after this many it takes what it has, and the next reader
 # sees by the version that it must load again.
 _LOAD_ATTEMPTS = 5
@@ -86,12 +76,12 @@ def _load(versions: tuple[int, int], held: _Held | None) -> _Held:
     for _ in range(_LOAD_ATTEMPTS):
         at = clock.now()
         if held is not None and held.is_good((versions[0], held.catalog.sla.version), at):
-            loaded = replace(held, catalog=replace(held.catalog, sla=_sla_snapshot(versions[1], at)))
+            loaded = replace(held, catalog=replace(held.catalog, sla=sla_snapshot(versions[1], at)))
         else:
             loaded = _Held(
-                catalog=_read_catalog(versions[0], _sla_snapshot(versions[1], at), at),
+                catalog=read_catalog(versions[0], sla_snapshot(versions[1], at), at),
                 built_at=at,
-                changes_at=_next_change_at(at),
+                changes_at=next_change_at(at),
             )
         now_versions = catalog_versions()
         if now_versions == versions:
@@ -100,144 +90,128 @@ def _load(versions: tuple[int, int], held: _Held | None) -> _Held:
     return loaded
 
 
-def _read_catalog(version: int, sla: SlaSnapshot, at: datetime) -> Catalog:
-    cards = _cards_in_force(at)
-    lanes: dict[tuple[str, str], Lane] = {}
-    lanes_of: defaultdict[str, list[Lane]] = defaultdict(list)
-    for row in models.Lane.objects.select_related("model", "provider").order_by("model__slug", "lane_id"):
-        lane = _lane(row, cards.get(row.pk), at)
-        lanes[lane.model_slug, lane.lane_id] = lane
-        lanes_of[lane.model_slug].append(lane)
-    entries = {
-        row.slug: _model(row, tuple(lanes_of[row.slug]))
-        for row in models.Model.objects.select_related("successor").order_by("slug")
-    }
-    names = {
-        row.name: ModelName(name=row.name, model_slug=row.model.slug, model_snapshot=row.model.model_snapshot)
-        for row in models.ModelName.objects.select_related("model").order_by("name")
-    }
-    return Catalog(
-        version=version,
-        models=MappingProxyType(entries),
-        names=MappingProxyType(names),
-        lanes=MappingProxyType(lanes),
-        sla=sla,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneOverview:
+    """A lane as the operators' page shows it. ``changed_by`` is a person's name, empty for the loader."""
+
+    lane: Lane
+    provider_name: str
+    has_adapter: bool
+    health: LaneHealth
+    changed_at: datetime
+    changed_by: str
+
+    @property
+    def headroom_tokens(self) -> int:
+        """Estimated input tokens that still fit under the lane's ceiling."""
+        return max(self.lane.enqueued_tokens_limit - self.health.enqueued_tokens, 0)
+
+    @property
+    def can_come_in(self) -> bool:
+        """Say whether a rotation other than out is possible at all."""
+        return self.has_adapter and self.lane.rotation_reason != RETIRED
 
 
-def _lane(row: models.Lane, card: RateCard | None, at: datetime) -> Lane:
-    retired = row.retires_at is not None and row.retires_at <= at
-    return Lane(
-        lane_id=row.lane_id,
-        model_slug=row.model.slug,
-        provider=row.provider.slug,
-        region=row.region,
-        model_id=row.provider_model_id,
-        model_snapshot=row.model.model_snapshot,
-        rotation=Rotation.OUT if retired else Rotation(row.rotation),
-        rotation_reason=RETIRED if retired else row.rotation_reason,
-        rate_card=card,
-        enqueued_tokens_limit=row.enqueued_tokens_limit,
-        minimum_rows=row.minimum_rows,
-        maximum_rows_per_job=row.maximum_rows_per_job,
-        maximum_bytes_per_job=row.maximum_bytes_per_job,
-        retires_at=row.retires_at,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RotationEntry:
+    """One line of a lane's rotation log."""
+
+    from_rotation: str
+    to_rotation: str
+    reason: str
+    changed_at: datetime
+    changed_by: str
 
 
-def _model(row: models.Model, lanes: tuple[Lane, ...]) -> Model:
-    return Model(
-        slug=row.slug,
-        endpoints=frozenset(map(Endpoint, row.endpoints)),
-        vocabulary=row.vocabulary,
-        vocabulary_is_public=row.vocabulary_is_public,
-        max_input_tokens=row.max_input_tokens,
-        max_output_tokens=row.max_output_tokens,
-        retires_at=row.retires_at,
-        successor_slug=row.successor.slug if row.successor else None,
-        lanes=lanes,
-        maker=row.maker,
-        added_at=row.added_at,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneDetail:
+    """A lane, the other lanes of its model that take work, and its newest rotations, newest first."""
+
+    overview: LaneOverview
+    other_lanes_in: int
+    rotations: tuple[RotationEntry, ...]
 
 
-def figures_in_force(
-    at: datetime, origin: models.RateOrigin | None = None
-) -> dict[tuple[int, str], tuple[int, tuple[RateFigure, ...]]]:
-    """Give, by (lane's key, card), the version that holds at an instant: its key and its figures.
+def provider_names() -> dict[str, str]:
+    """Give the providers' names by slug, by name."""
+    return dict(models.Provider.objects.order_by("name").values_list("slug", "name"))
+
+
+def lanes_overview(text: str = "", provider: str = "", rotation: str = "") -> tuple[LaneOverview, ...]:
+    """Give the lanes that match all filters given: those that take or keep work first, then by model and lane.
 
     Args:
-        at: The instant (aware).
-        origin: Look at versions of this origin only, as if there were no others.
+        text: Part of a model's name (any accepted spelling) or of a lane's id, whatever its case.
+        provider: A provider's slug.
+        rotation: A rotation.
     """
-    versions = models.RateVersion.objects.filter(valid_from__lte=at)
-    if origin is not None:
-        versions = versions.filter(origin=origin)
-    in_force = versions.order_by("lane", "card", "-valid_from").distinct("lane", "card").values("pk")
-    figures: defaultdict[tuple[int, str, int], list[RateFigure]] = defaultdict(list)
-    for line in models.RateLine.objects.filter(version__in=in_force).select_related("version"):
-        figures[line.version.lane_id, line.version.card, line.version_id].append(
-            RateFigure(
-                kind=TokenKind(line.kind),
-                published_rate_micro_usd_per_mtok=line.published_rate_micro_usd_per_mtok,
-                discount_basis_points=line.discount_basis_points,
-                rate_micro_usd_per_mtok=line.rate_micro_usd_per_mtok,
-                is_derived=line.is_derived,
-                context_from_tokens=line.context_from_tokens,
-            )
+    catalog = current_catalog()
+    needle = text.strip().lower()
+    rows = models.Lane.objects.select_related("model", "provider", "rotation_changed_by")
+    if provider:
+        rows = rows.filter(provider__slug=provider)
+    # A lane made since the map was read is shown at the next look.
+    found = [_overview(catalog, row) for row in rows if (row.model.slug, row.lane_id) in catalog.lanes]
+    spellings: defaultdict[str, str] = defaultdict(str)
+    for name in catalog.names.values():
+        spellings[name.model_slug] += f"{name.name.lower()}\n"
+    order = list(Rotation)
+    return tuple(
+        sorted(
+            (
+                overview
+                for overview in found
+                if (not rotation or overview.lane.rotation == rotation)
+                and needle in f"{spellings[overview.lane.model_slug]}{overview.lane.lane_id}\n{overview.lane.model_id}"
+            ),
+            key=lambda overview: (
+                order.index(overview.lane.rotation),
+                not overview.has_adapter,
+                overview.lane.model_slug,
+                overview.lane.lane_id,
+            ),
         )
-    return {(lane, card): (version, tuple(lines)) for (lane, card, version), lines in figures.items()}
-
-
-def _cards_in_force(at: datetime) -> dict[int, RateCard]:
-    """Give the lanes' rate cards by key; a lane that lacks a whole card lacks a rate, so it has none here."""
-    figures = figures_in_force(at)
-    cards: dict[int, RateCard] = {}
-    for lane in {lane for lane, _ in figures}:
-        versions = [
-            figures.get((lane, card), (0, ()))
-            for card in (models.Card.SELL, models.Card.PROVIDER_BATCH, models.Card.LIST)
-        ]
-        sell, provider_batch, listed = (rates_of(lines) for _, lines in versions)
-        if sell and provider_batch and listed:
-            cards[lane] = RateCard(version_id=versions[0][0], sell=sell, provider_batch=provider_batch, list=listed)
-    return cards
-
-
-def _next_change_at(at: datetime) -> datetime | None:
-    """Give the next instant at which a date, not a version, changes the catalog."""
-    dates = (
-        models.RateVersion.objects.filter(valid_from__gt=at).aggregate(at=Min("valid_from"))["at"],
-        models.Lane.objects.filter(retires_at__gt=at).aggregate(at=Min("retires_at"))["at"],
     )
-    return min((date for date in dates if date is not None), default=None)
 
 
-_NEWEST_SAMPLES = """
-    SELECT model.slug, lane.lane_id, sample.error_ppm, sample.p95_dispatch_ms, sample.p50_completion_minutes,
-           sample.p95_completion_minutes, sample.sample_count, sample.enqueued_tokens, sample.taken_at
-    FROM catalog_lane lane
-    JOIN catalog_model model ON model.id = lane.model_id
-    CROSS JOIN LATERAL (
-        SELECT * FROM catalog_slasample WHERE lane_id = lane.id ORDER BY taken_at DESC LIMIT 1
-    ) sample
-"""
+def lane_detail(model_slug: str, lane_id: str) -> LaneDetail:
+    """Give one lane with its ten newest rotations.
 
-
-def _sla_snapshot(version: int, at: datetime) -> SlaSnapshot:
-    """Give each lane's newest sample. A lane that a snapshot left out keeps the one before; ``at`` where none is."""
-    lanes: dict[tuple[str, str], LaneHealth] = {}
-    taken_at: datetime | None = None
-    with connection.cursor() as cursor:
-        cursor.execute(_NEWEST_SAMPLES)
-        for slug, lane_id, error_ppm, dispatch_ms, p50, p95, count, enqueued_tokens, sampled_at in cursor.fetchall():
-            taken_at = sampled_at if taken_at is None else max(taken_at, sampled_at)
-            lanes[slug, lane_id] = LaneHealth(
-                error_ppm=error_ppm,
-                p95_dispatch_ms=dispatch_ms,
-                p50_completion_minutes=p50,
-                p95_completion_minutes=p95,
-                sample_count=count,
-                enqueued_tokens=enqueued_tokens,
+    Raises:
+        NotFound: There is no such lane.
+    """
+    catalog = current_catalog()
+    row = (
+        models.Lane.objects.select_related("model", "provider", "rotation_changed_by")
+        .filter(model__slug=model_slug, lane_id=lane_id)
+        .first()
+    )
+    if row is None or (model_slug, lane_id) not in catalog.lanes:
+        raise NotFound("There is no such lane.")
+    others = [lane for lane in catalog.models[model_slug].lanes if lane.lane_id != lane_id]
+    return LaneDetail(
+        overview=_overview(catalog, row),
+        other_lanes_in=sum(lane.rotation == Rotation.IN for lane in others),
+        rotations=tuple(
+            RotationEntry(
+                from_rotation=entry.from_rotation,
+                to_rotation=entry.to_rotation,
+                reason=entry.reason,
+                changed_at=entry.changed_at,
+                changed_by=entry.changed_by.name if entry.changed_by else "",
             )
-    return SlaSnapshot(taken_at=taken_at or at, version=version, lanes=MappingProxyType(lanes))
+            for entry in row.rotations.select_related("changed_by").order_by("-changed_at", "-pk")[:10]
+        ),
+    )
+
+
+def _overview(catalog: Catalog, row: models.Lane) -> LaneOverview:
+    key = (row.model.slug, row.lane_id)
+    return LaneOverview(
+        lane=catalog.lanes[key],
+        provider_name=row.provider.name,
+        has_adapter=row.provider.has_adapter,
+        health=catalog.sla.health(*key),
+        changed_at=row.rotation_changed_at,
+        changed_by=row.rotation_changed_by.name if row.rotation_changed_by else "",
+    )

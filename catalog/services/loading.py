@@ -25,7 +25,7 @@ from catalog.models import (
     SampleSource,
     SlaSample,
 )
-from catalog.selectors import figures_in_force
+from catalog.reading import figures_in_force
 from ground import clock
 
 # By key: what a row is made with and keeps, and what the document may change later.

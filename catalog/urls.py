@@ -1,0 +1,11 @@
+"""Addresses of the catalog's pages."""
+
+from django.urls import path
+
+from catalog import views
+
+app_name = "catalog"
+urlpatterns = [
+    path("ops/lanes/", views.lane_list, name="lane-list"),
+    path("ops/lanes/<str:model_slug>/<str:lane_id>/rotate/", views.lane_rotate, name="lane-rotate"),
+]
