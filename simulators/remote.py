@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import cast
 from urllib.parse import urlsplit
 
+from simulators.calls import account_of_key
+
 Described = dict[str, object]
 _TIMEOUT_SECONDS = 60
 
@@ -61,10 +63,10 @@ class SimulatorControl:
         """Clock, counters of calls, batches by status."""
         return self._call("GET", "/_sim/state")
 
-    def call_count(self, operation: str, account: str | None = None) -> int:
-        """How often `operation` was called, by everybody or by one account."""
+    def call_count(self, operation: str, key: str | None = None) -> int:
+        """How often `operation` was called, by everybody or with one API key."""
         calls = cast("dict[str, dict[str, object]]", self.state()["calls"])
-        counts = calls["total"] if account is None else calls["by_account"].get(account, {})
+        counts = calls["total"] if key is None else calls["by_account"].get(account_of_key(key), {})
         return cast("dict[str, int]", counts).get(operation, 0)
 
     def _clock(self, wanted: Mapping[str, object]) -> float:

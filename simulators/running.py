@@ -1,10 +1,9 @@
 """Start a simulator from a test or a demo: on a thread of this process, or as a process of its own."""
 
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,13 +45,10 @@ def running_on_thread(app: Starlette) -> Iterator[RunningSimulator]:
 class SimulatorProcess:
     """A simulator as a process of its own, which can be killed and started again on the same port and state."""
 
-    def __init__(self, provider: str, state_dir: Path, settings: dict[str, object] | None = None) -> None:
-        """Start ``simulators.<provider>`` on a free port and wait until it takes calls."""
-        self._provider = provider
-        self._state_dir = state_dir
+    def __init__(self, provider: str, state_dir: Path, arguments: Sequence[str] = ()) -> None:
+        """Start ``python -m simulators.<provider>`` with `arguments` on a free port; return when it takes calls."""
+        self._command = [sys.executable, "-m", f"simulators.{provider}", f"--state-dir={state_dir}", *arguments]
         self._process, self.simulator = self._start(port=0)
-        if settings:
-            self.simulator.control.change_settings(**settings)
 
     @property
     def pid(self) -> int:
@@ -74,18 +70,14 @@ class SimulatorProcess:
         self._process, self.simulator = self._start(urlsplit(self.simulator.url).port or 0)
 
     def _start(self, port: int) -> tuple[subprocess.Popen[str], RunningSimulator]:
-        command = [
-            sys.executable,
-            "-m",
-            f"simulators.{self._provider}",
-            f"--port={port}",
-            f"--state-dir={self._state_dir}",
-        ]
+        command = [*self._command, f"--port={port}"]
         environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
         process = subprocess.Popen(command, cwd=_ROOT, env=environment, stdout=subprocess.PIPE, text=True)  # noqa: S603
         line = process.stdout.readline().strip() if process.stdout else ""
         if not line:
-            message = f"the simulator ended with {process.wait()}: {json.dumps(command)}"
+            message = f"the simulator ended with {process.wait()}: {' '.join(command)}"
+            if process.stdout:
+                process.stdout.close()
             raise RuntimeError(message)
         return process, RunningSimulator(line)
 
@@ -97,11 +89,9 @@ class SimulatorProcess:
 
 
 @contextmanager
-def running_process(
-    provider: str, state_dir: Path, settings: dict[str, object] | None = None
-) -> Iterator[SimulatorProcess]:
+def running_process(provider: str, state_dir: Path, arguments: Sequence[str] = ()) -> Iterator[SimulatorProcess]:
     """A simulator process that is stopped at the end, also after a `kill`."""
-    started = SimulatorProcess(provider, state_dir, settings)
+    started = SimulatorProcess(provider, state_dir, arguments)
     try:
         yield started
     finally:

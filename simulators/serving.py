@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from granian.constants import HTTPModes, Interfaces
@@ -18,7 +18,16 @@ _GRACE_SECONDS = 1.0
 
 
 def reserve_port(host: str, port: int) -> socket.socket:
-    """A bound socket that keeps a port (0: a free one) for a server that listens with SO_REUSEPORT."""
+    """A bound socket that keeps a port (0: a free one) for a server that listens with SO_REUSEPORT.
+
+    Raises:
+        OSError: another server listens on the port.
+    """
+    if port:
+        # SO_REUSEPORT would let two servers share the port and each take half of the calls.
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
     reserved = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -60,9 +69,7 @@ def make_server(app: Starlette, host: str, port: int) -> Server:
     )
 
 
-async def serve_until_signal(
-    app: Starlette, host: str, port: int, on_ready: Callable[[str], Awaitable[None] | None]
-) -> None:
+async def serve_until_signal(app: Starlette, host: str, port: int, on_ready: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT; `on_ready` gets the URL (``http://host:port``)."""
     with reserve_port(host, port) as reserved:
         bound_port = reserved.getsockname()[1]
@@ -72,9 +79,7 @@ async def serve_until_signal(
             loop.add_signal_handler(signal_number, _stop_soon, server)
         serving = asyncio.create_task(server.serve())
         await wait_until_listening(host, bound_port, lambda: not serving.done())
-        said = on_ready(f"http://{host}:{bound_port}")
-        if said is not None:
-            await said
+        on_ready(f"http://{host}:{bound_port}")
         await serving
 
 

@@ -29,7 +29,10 @@ def main() -> None:
     if arguments.all_at_once:
         wanted["rows_per_second"] = None
     app = create_app(arguments.state_dir, wanted)
-    asyncio.run(serve_until_signal(app, arguments.host, arguments.port, _say_ready))
+    try:
+        asyncio.run(serve_until_signal(app, arguments.host, arguments.port, _say_ready))
+    except OSError as error:
+        sys.exit(f"cannot listen on {arguments.host}:{arguments.port}: {error.strerror}")
 
 
 def _say_ready(url: str) -> None:

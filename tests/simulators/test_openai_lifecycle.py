@@ -143,4 +143,5 @@ def test_calls_are_counted_by_operation_and_account(driver: Driver) -> None:
     driver.create(chat_rows(1))
     Driver(driver.simulator, driver.client.with_options(api_key="sk-other")).create(chat_rows(1))
     assert driver.control.call_count("batches.create") == 2
-    assert driver.control.call_count("files.create", "acct-" + "0" * 16) == 0
+    assert driver.control.call_count("files.create", "sk-other") == 1
+    assert driver.control.call_count("batches.create", "sk-stranger") == 0

@@ -1,8 +1,11 @@
 """A simulator as a process of its own: killed, started again, asked to stop, fed with large files."""
 
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from openai import OpenAI
@@ -19,7 +22,7 @@ def resident_bytes(pid: int) -> int:
 
 @pytest.fixture
 def process(tmp_path: Path) -> Iterator[SimulatorProcess]:
-    with running_process("openai", tmp_path / "openai", {"rows_per_second": 10.0}) as started:
+    with running_process("openai", tmp_path / "openai", ["--rows-per-second=10"]) as started:
         started.simulator.control.freeze(FROZEN_AT)
         yield started
 
@@ -72,6 +75,23 @@ def test_a_simulator_ends_quickly_when_asked(process: SimulatorProcess, driven: 
     assert process.stop() == 0
     process.restart()
     assert driven.client.batches.list().data == []
+
+
+def test_the_command_line_goes_before_what_is_stored(process: SimulatorProcess, driven: Driver) -> None:
+    assert driven.control.settings()["rows_per_second"] == 10
+    driven.control.change_settings(rows_per_second=99, finalizing_seconds=7)
+    process.stop()
+    process.restart()
+    settings = driven.control.settings()
+    assert (settings["rows_per_second"], settings["finalizing_seconds"]) == (10, 7)
+
+
+def test_a_taken_port_is_refused(process: SimulatorProcess, driven: Driver, tmp_path: Path) -> None:
+    taken = f"--port={urlsplit(driven.simulator.url).port}"
+    command = [sys.executable, "-m", "simulators.openai", taken, f"--state-dir={tmp_path / 'second'}"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("cannot listen on 127.0.0.1:")
 
 
 def test_memory_stays_flat_under_a_large_upload(process: SimulatorProcess, driven: Driver, tmp_path: Path) -> None:
