@@ -1,0 +1,1 @@
+"""Pure rules of accounts: the shape of keys."""

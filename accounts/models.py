@@ -1,0 +1,154 @@
+"""Organisations, users, memberships, API keys."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import F, Q
+
+
+class OrganisationKind(models.TextChoices):
+    """A customer, or the test twin of one (play credit, simulator lanes)."""
+
+    CUSTOMER = "customer"
+    TEST = "test"
+
+
+class Organisation(models.Model):
+    """A tenant. Its ``slug`` is the namespace of its keys."""
+
+    public_id = models.CharField(max_length=40, unique=True)
+    slug = models.CharField(max_length=32)
+    name = models.CharField(max_length=120)
+    kind = models.CharField(max_length=10, choices=OrganisationKind, default=OrganisationKind.CUSTOMER)
+    # Set on a test twin: the customer it belongs to.
+    twin_of = models.OneToOneField("self", models.PROTECT, null=True, blank=True, related_name="test_twin")
+    reporting_zone = models.CharField(max_length=64, default="UTC")
+    billing_blocked_at = models.DateTimeField(null=True, blank=True)
+    calls_per_minute = models.PositiveIntegerField(default=600)
+    input_tokens_per_minute = models.PositiveBigIntegerField(default=50_000_000)
+    accepts_per_minute = models.PositiveIntegerField(default=60)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["slug"], condition=Q(kind="customer"), name="organisation_slug_is_unique_among_customers"
+            ),
+            models.CheckConstraint(
+                condition=Q(kind="customer", twin_of__isnull=True) | Q(kind="test", twin_of__isnull=False),
+                name="organisation_is_a_customer_or_a_twin",
+            ),
+            models.CheckConstraint(
+                condition=Q(slug__regex=r"^[a-z0-9]+$") & ~Q(slug="test"), name="organisation_slug_is_a_key_namespace"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.public_id
+
+    @property
+    def is_test(self) -> bool:
+        """Say whether this is a test twin."""
+        return self.kind == OrganisationKind.TEST
+
+
+class StaffRole(models.TextChoices):
+    """What a member of our own staff may do; customers have none."""
+
+    NONE = ""
+    OPERATOR = "operator"
+    FINANCE = "finance"
+    SUPPORT = "support"
+    SUPERADMIN = "superadmin"
+
+
+class UserManager(BaseUserManager["User"]):
+    """Makes users by e-mail address."""
+
+    def create_user(self, *, email: str, password: str | None = None, **fields: Any) -> User:  # noqa: ANN401
+        """Make and save a user; without a password nobody can sign in as them."""
+        user = self.model(email=self.normalize_email(email).lower(), **fields)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def get_by_natural_key(self, username: str | None) -> User:
+        """Find a user by e-mail address, whatever its case."""
+        return self.get(email=(username or "").lower())
+
+
+class User(AbstractBaseUser):
+    """A person who signs in to the pages."""
+
+    email = models.EmailField(unique=True)
+    name = models.CharField(max_length=120)
+    staff_role = models.CharField(max_length=12, choices=StaffRole, default=StaffRole.NONE, blank=True)
+    is_active = models.BooleanField(default=True)
+    time_zone = models.CharField(max_length=64, blank=True, default="")
+    created_at = models.DateTimeField()
+
+    USERNAME_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar = ["name"]
+    objects: ClassVar = UserManager()
+
+    def __str__(self) -> str:
+        return f"user {self.pk}"
+
+
+class MemberRole(models.TextChoices):
+    """What a member may do in an organisation."""
+
+    ADMIN = "admin"
+    DEVELOPER = "developer"
+    BILLING = "billing"
+    VIEWER = "viewer"
+
+
+class Membership(models.Model):
+    """A user in an organisation, with one role."""
+
+    organisation = models.ForeignKey(Organisation, models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=MemberRole)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["organisation", "user"], name="membership_is_one_per_user_and_organisation")
+        ]
+
+    def __str__(self) -> str:
+        return f"membership {self.pk}"
+
+
+class ApiKey(models.Model):
+    """A bearer key. Only the SHA-256 of its whole text is kept, and four characters to recognise it by."""
+
+    public_id = models.CharField(max_length=40, unique=True)
+    organisation = models.ForeignKey(Organisation, models.PROTECT, related_name="api_keys")
+    name = models.CharField(max_length=80)
+    key_hash = models.BinaryField(max_length=32, unique=True)
+    prefix = models.CharField(max_length=60)
+    last_four = models.CharField(max_length=4)
+    # Empty: every scope (the CRUD of scopes comes with the keys page).
+    scopes = ArrayField(models.CharField(max_length=40), default=list, blank=True)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(expires_at__isnull=True) | Q(expires_at__gt=F("created_at")),
+                name="api_key_expires_after_it_was_made",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.public_id

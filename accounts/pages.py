@@ -1,0 +1,54 @@
+"""Who may see a page: decided here and in selectors, never in a template."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec, cast
+
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+
+from accounts.models import Membership, StaffRole, User
+from accounts.selectors import membership_of
+from ground.errors import NotFound
+
+Parameters = ParamSpec("Parameters")
+MemberView = Callable[Concatenate[HttpRequest, Membership, Parameters], HttpResponse]
+StaffView = Callable[Concatenate[HttpRequest, User, Parameters], HttpResponse]
+View = Callable[Concatenate[HttpRequest, Parameters], HttpResponse]
+
+
+def member_page(view: MemberView[Parameters]) -> View[Parameters]:
+    """Give a view its viewer's membership; who belongs to no organisation finds nothing here."""
+
+    @login_required
+    @wraps(view)
+    def seen(request: HttpRequest, *args: Parameters.args, **kwargs: Parameters.kwargs) -> HttpResponse:
+        try:
+            membership = membership_of(cast(User, request.user))
+        except NotFound as error:
+            raise Http404(error.message) from error
+        return view(request, membership, *args, **kwargs)
+
+    return cast("View[Parameters]", seen)
+
+
+def staff_page(*roles: StaffRole) -> Callable[[StaffView[Parameters]], View[Parameters]]:
+    """Let only these staff roles, and superadmins, see a view. Customers find nothing; other staff learn the role."""
+
+    def decorate(view: StaffView[Parameters]) -> View[Parameters]:
+        @login_required
+        @wraps(view)
+        def seen(request: HttpRequest, *args: Parameters.args, **kwargs: Parameters.kwargs) -> HttpResponse:
+            user = cast(User, request.user)
+            if user.staff_role == StaffRole.NONE:
+                raise Http404
+            if user.staff_role not in {*roles, StaffRole.SUPERADMIN}:
+                raise PermissionDenied(f"This page is for the role {' or '.join(roles)}.")
+            return view(request, user, *args, **kwargs)
+
+        return cast("View[Parameters]", seen)
+
+    return decorate

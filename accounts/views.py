@@ -1,0 +1,23 @@
+"""Sign-in."""
+
+from __future__ import annotations
+
+from django.contrib.auth.views import LoginView
+from django.forms import BaseForm
+from django.http import HttpResponse
+
+from accounts.forms import SignInForm
+
+
+class SignIn(LoginView):
+    """Django's own login, with our template, and 422 for a form that is wrong."""
+
+    template_name = "accounts/login.html"
+    authentication_form = SignInForm
+    redirect_authenticated_user = True
+
+    def form_invalid(self, form: BaseForm) -> HttpResponse:
+        """Redraw the form with its errors."""
+        response = super().form_invalid(form)
+        response.status_code = 422
+        return response

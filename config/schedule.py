@@ -1,0 +1,19 @@
+"""The one place that says what runs again and again, by task name and seconds between two starts.
+
+Every task here finds its own work in the database and may run twice at once, so a schedule that slips or doubles does
+no harm. A name needs no entry elsewhere; its task lies in the ``tasks.py`` of its app.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SECONDS_BETWEEN: Final[dict[str, float]] = {
+    "routing.start_sub_lanes": 1.0,
+    "routing.submit_jobs": 1.0,
+    "routing.poll_jobs": 1.0,
+    "routing.collect_jobs": 1.0,
+    "routing.finish_batches": 1.0,
+    "routing.measure_lanes": 30.0,
+    "routing.ensure_partitions": 3_600.0,
+}

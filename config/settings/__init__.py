@@ -1,0 +1,1 @@
+"""Settings: ``base`` holds everything and reads the environment; ``test`` changes what tests must have otherwise."""

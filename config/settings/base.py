@@ -1,0 +1,184 @@
+"""All settings. Nothing exists only in production; differences come from the environment (docs/operations.md)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+
+from config import env
+
+BASE_DIR = Path(__file__).resolve().parent.parent.parent
+STATE_DIR = env.path("LANEHOUSE_STATE_DIR", BASE_DIR / ".lanehouse")
+
+DEBUG = False
+SECRET_KEY = env.text("LANEHOUSE_SECRET_KEY", "set-LANEHOUSE_SECRET_KEY")
+ALLOWED_HOSTS = list(env.words("LANEHOUSE_ALLOWED_HOSTS", ("127.0.0.1", "localhost", "[::1]")))
+CSRF_TRUSTED_ORIGINS = list(env.words("LANEHOUSE_TRUSTED_ORIGINS"))
+# Secrets at rest (provider keys, webhook secrets): Fernet keys, newest first.
+ENCRYPTION_KEYS = env.words("LANEHOUSE_ENCRYPTION_KEYS")
+
+INSTALLED_APPS = [
+    "console",
+    "routing",
+    "billing",
+    "catalog",
+    "accounts",
+    "ground",
+    "django_htmx",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.postgres",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+]
+MIDDLEWARE = [
+    "config.middleware.RequestIdMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "config.middleware.PageHeadersMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": False,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "console.context.navigation",
+            ],
+            "libraries": {},
+            "loaders": [
+                ("django.template.loaders.cached.Loader", ["django.template.loaders.filesystem.Loader"]),
+            ],
+            "builtins": ["django.templatetags.static"],
+        },
+    }
+]
+
+# The application role; migrations run with DATABASE_URL set to the owner's (docs/operations.md).
+DATABASE_URL = env.text("DATABASE_URL", "postgresql://lanehouse_app@127.0.0.1:5432/lanehouse")
+DATABASE_POOL_MAX_SIZE = env.integer("LANEHOUSE_DATABASE_POOL_MAX_SIZE", 12)
+
+
+def _database(url: str) -> dict[str, Any]:
+    """Give Django's entry for a database address: a pool for threads, or (size 0) one kept connection for prefork."""
+    settings: dict[str, Any] = {**dj_database_url.parse(url, conn_health_checks=True)}
+    options = {**(settings.get("OPTIONS") or {})}
+    options.setdefault("connect_timeout", 5)
+    settings["CONN_MAX_AGE"] = 0 if DATABASE_POOL_MAX_SIZE else 300
+    if DATABASE_POOL_MAX_SIZE:
+        options.setdefault("pool", {"min_size": 1, "max_size": DATABASE_POOL_MAX_SIZE, "timeout": 5})
+    settings["OPTIONS"] = options
+    return settings
+
+
+DATABASES: dict[str, Any] = {"default": _database(DATABASE_URL)}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_USER_MODEL = "accounts.User"
+LOGIN_URL = "accounts:login"
+LOGIN_REDIRECT_URL = "console:home"
+LOGOUT_REDIRECT_URL = "accounts:login"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SAMESITE = "Lax"
+# Behind TLS these are set; the start script serves plain HTTP on loopback.
+HTTPS = env.flag("LANEHOUSE_HTTPS", default=False)
+SESSION_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_SECURE = HTTPS
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
+SECURE_HSTS_PRELOAD = HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+APPEND_SLASH = False
+
+LANGUAGE_CODE = "en-gb"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+
+STATIC_URL = "/static/"
+STATIC_ROOT = STATE_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES: dict[str, Any] = {
+    "default": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {"location": STATE_DIR / "blobs", "base_url": None},
+    },
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+WHITENOISE_USE_FINDERS = False
+
+# The broker carries wake-ups without content; PostgreSQL is the truth. Empty: switched off, sweeps do the work.
+CELERY_BROKER_URL = env.text("CELERY_BROKER_URL")
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_CREATE_MISSING_QUEUES = False
+CELERY_TASK_DEFAULT_QUEUE = "engine"
+CELERY_TASK_ROUTES: dict[str, dict[str, str]] = {"deliver_due": {"queue": "deliveries"}}
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_TRANSPORT_OPTIONS = (
+    {
+        # Without it the transport takes DATABASE_URL before this address (seen in its source).
+        "conn_string": CELERY_BROKER_URL.replace("pgmq:", "postgresql:", 1),
+        "wait_time_seconds": 0,
+        "use_notify": True,
+        "init_extension": False,
+        "visibility_timeout": 60,
+        "pool_size": 2,
+        "pool_timeout": 0.25,
+    }
+    if CELERY_BROKER_URL.startswith("pgmq:")
+    else {}
+)
+
+# What follows are the product's own numbers (docs/operations.md says what each does).
+CONTROL_PLANE_FEE_MICRO_USD = env.integer("LANEHOUSE_FEE_MICRO_USD", 20_000)
+HOLD_MARGIN_BASIS_POINTS = env.integer("LANEHOUSE_HOLD_MARGIN_BASIS_POINTS", 1_000)
+QUOTE_LIFETIME = timedelta(seconds=env.integer("LANEHOUSE_QUOTE_LIFETIME_SECONDS", 1_800))
+QUOTE_BODY_MAX_BYTES = env.integer("LANEHOUSE_QUOTE_BODY_MAX_BYTES", 10 * 1024 * 1024)
+# Above this the body is spooled; the quote's body limit is checked before.
+DATA_UPLOAD_MAX_MEMORY_SIZE = QUOTE_BODY_MAX_BYTES + 1
+BATCH_WINDOW = timedelta(hours=24)
+FILE_LIFETIME = timedelta(days=30)
+SWEEP_INTERVAL_SECONDS = 1.0
+LEASE_SECONDS = env.integer("LANEHOUSE_LEASE_SECONDS", 60)
+POLL_MIN_SECONDS = env.integer("LANEHOUSE_POLL_MIN_SECONDS", 1)
+POLL_MAX_SECONDS = env.integer("LANEHOUSE_POLL_MAX_SECONDS", 60)
+PROVIDER_TIMEOUT_SECONDS = env.integer("LANEHOUSE_PROVIDER_TIMEOUT_SECONDS", 60)
+
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": env.text("LANEHOUSE_LOG_LEVEL", "INFO")},
+    "loggers": {"httpx2": {"level": "WARNING"}, "openai": {"level": "WARNING"}},
+}

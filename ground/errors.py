@@ -1,0 +1,174 @@
+"""The error hierarchy, drawn once.
+
+::
+
+    LanehouseError               has a stable code, a message for people, optional fields
+    ├── InvalidRequest           the caller must change the request
+    │   └── RowErrors            the file has bad rows, up to 100 of them listed
+    ├── AuthenticationFailed     no key, or one that is not good
+    ├── PaymentRequired          no credit, or the account is blocked
+    ├── PermissionRefused        the key may not do this
+    ├── NotFound                 nothing there for this organisation
+    ├── InProgress               the same Idempotency-Key is still running
+    ├── PayloadTooLarge
+    ├── UnsupportedMediaType
+    ├── RateLimited              says when to come back
+    ├── ServerBusy               says when to come back
+    └── ProviderError            a lane's answer; alone decides retry or stop
+
+Which HTTP status each has is said in one table in ``config.errors``. Messages never hold prompt text or secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowError:
+    """What is wrong with one row: ``row`` from 0 without blank lines, ``line`` physical, from 1."""
+
+    code: str
+    message: str
+    param: str | None = None
+    row: int | None = None
+    line: int | None = None
+    custom_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DuplicateId:
+    """One ``custom_id`` that stands more than once, with all its rows and lines."""
+
+    custom_id: str
+    rows: tuple[int, ...]
+    lines: tuple[int, ...]
+
+
+class LanehouseError(Exception):
+    """Base of all errors that a caller may see.
+
+    Args:
+        message: One sentence for people; never prompt text, never a secret.
+        code: The stable code of the public contract.
+        param: The request field at fault.
+        extra: Further members of the error envelope (a successor, a new quote, ...).
+    """
+
+    code = "internal_error"
+
+    def __init__(
+        self, message: str, *, code: str | None = None, param: str | None = None, extra: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or type(self).code
+        self.param = param
+        self.extra = extra or {}
+
+
+class InvalidRequest(LanehouseError):
+    """The request is wrong as it stands; sending it again will not help."""
+
+    code = "invalid_value"
+
+
+class RowErrors(InvalidRequest):
+    """A file with bad rows. ``errors`` is sorted by line and holds at most 100; the first one's code leads."""
+
+    def __init__(
+        self, errors: Sequence[RowError], *, total: int | None = None, duplicates: Sequence[DuplicateId] = ()
+    ) -> None:
+        assert errors, "RowErrors needs at least one error"
+        first = errors[0]
+        super().__init__(first.message, code=first.code, param=first.param)
+        self.errors = tuple(errors)
+        self.error_count = len(errors) if total is None else total
+        self.duplicates = tuple(duplicates)
+
+
+class AuthenticationFailed(LanehouseError):
+    """There is no key, or it is unknown, revoked or expired."""
+
+    code = "invalid_api_key"
+
+
+class PaymentRequired(LanehouseError):
+    """The wallet does not carry it, or the organisation is blocked."""
+
+    code = "insufficient_credit"
+
+
+class PermissionRefused(LanehouseError):
+    """The key is good but may not do this."""
+
+    code = "insufficient_scope"
+
+
+class NotFound(LanehouseError):
+    """Nothing there for this organisation; another tenant's id answers the same."""
+
+    code = "not_found"
+
+
+class InProgress(LanehouseError):
+    """The first call with this Idempotency-Key is still running."""
+
+    code = "idempotency_in_progress"
+
+
+class PayloadTooLarge(LanehouseError):
+    """The body is over the limit of this call."""
+
+    code = "payload_too_large"
+
+
+class UnsupportedMediaType(LanehouseError):
+    """The content type is not taken here."""
+
+    code = "unsupported_media_type"
+
+
+class RateLimited(LanehouseError):
+    """A bucket is empty; ``retry_after_seconds`` says when it will not be."""
+
+    code = "rate_limit_exceeded"
+
+    def __init__(self, message: str, *, retry_after_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class ServerBusy(LanehouseError):
+    """The process is full; nothing was done."""
+
+    code = "server_busy"
+    retry_after_seconds = 1
+
+
+class ProviderError(LanehouseError):
+    """A provider's refusal or failure, translated by its adapter.
+
+    Args:
+        permanent: True when trying again cannot help.
+        retry_after_seconds: What the provider asked us to wait, if it did.
+        ambiguous: True when the provider may have done what was asked (a submit cut after it was sent).
+    """
+
+    code = "provider_error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        permanent: bool = False,
+        retry_after_seconds: int | None = None,
+        ambiguous: bool = False,
+    ) -> None:
+        super().__init__(message, code=code)
+        self.permanent = permanent
+        self.retry_after_seconds = retry_after_seconds
+        self.ambiguous = ambiguous

@@ -1,0 +1,170 @@
+"""``/v1/batches``: accept a quote, watch, read the results and the receipt."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.http import FileResponse, HttpRequest, HttpResponse
+from ninja import Router
+
+from billing.schemas import ReceiptAnswer
+from billing.selectors import receipt_for_batch
+from ground.errors import InvalidRequest, NotFound
+from routing.api.answers import caller_of, json_answer, stream_of
+from routing.models import Batch, StoredFile, SubLane
+from routing.schemas import BatchCreate, BatchListOut, BatchOut, ErrorOut
+from routing.selectors import PAGE_DEFAULT, batch_by_id, batch_page, quote_by_id, sub_lanes_of
+from routing.services.batches import accept_quote
+
+router = Router(tags=["batches"])
+_ERRORS: dict[Any, Any] = dict.fromkeys((400, 401, 402, 403, 404, 409, 429, 503), ErrorOut)
+
+
+@router.post("", response={200: BatchOut, **_ERRORS})
+def create_batch(request: HttpRequest, body: BatchCreate) -> HttpResponse:
+    """Accept a quote. The quote may stand in ``quote_id`` or, for the stock SDK, in ``metadata.quote_id``."""
+    caller = caller_of(request)
+    quote_id = body.quote_id or _quote_in_metadata(body)
+    if quote_id is None:
+        if body.input_file_id is None:
+            raise InvalidRequest(
+                "Name the quote to accept in 'quote_id'.", code="missing_required_parameter", param="quote_id"
+            )
+        raise NotFound(f"There is no file {body.input_file_id[:60]!r}.", param="input_file_id")
+    if body.completion_window not in {None, "24h"}:
+        raise InvalidRequest("completion_window is '24h'.", param="completion_window")
+    quote = quote_by_id(organisation=caller.organisation, public_id=quote_id)
+    if body.input_file_id not in {None, quote_id}:
+        raise InvalidRequest("input_file_id is not the quote's file; send the quote's own id.", param="input_file_id")
+    if body.endpoint not in {None, quote.endpoint}:
+        raise InvalidRequest(f"The quote is for {quote.endpoint}.", param="endpoint")
+    accepted = accept_quote(caller=caller, quote_id=quote_id, metadata=body.metadata)
+    response = json_answer(batch_object(accepted.batch, sub_lanes_of(accepted.batch)))
+    if accepted.is_replay:
+        response["idempotent-replayed"] = "true"
+    return response
+
+
+@router.get("", response={200: BatchListOut, **_ERRORS})
+def list_batches(request: HttpRequest, after: str | None = None, limit: int = PAGE_DEFAULT) -> HttpResponse:
+    """Give a page of batches, newest first."""
+    page = batch_page(organisation=caller_of(request).organisation, after=after, limit=limit)
+    data = [batch_object(batch, sub_lanes_of(batch)) for batch in page.batches]
+    return json_answer(
+        {
+            "object": "list",
+            "data": data,
+            "first_id": data[0]["id"] if data else None,
+            "last_id": data[-1]["id"] if data else None,
+            "has_more": page.has_more,
+        }
+    )
+
+
+@router.get("/{batch_id}", response={200: BatchOut, **_ERRORS})
+def get_batch(request: HttpRequest, batch_id: str) -> HttpResponse:
+    """Give one batch."""
+    batch = batch_by_id(organisation=caller_of(request).organisation, public_id=batch_id)
+    return json_answer(batch_object(batch, sub_lanes_of(batch)))
+
+
+@router.get("/{batch_id}/results", response={200: None, **_ERRORS})
+def get_results(request: HttpRequest, batch_id: str) -> HttpResponse | FileResponse:
+    """Stream every row's line once, in the order of the input."""
+    batch = batch_by_id(organisation=caller_of(request).organisation, public_id=batch_id)
+    if batch.results_file is None:
+        raise NotFound(
+            f"The batch is {batch.status}; its results are not here yet. Ask for the batch until it has ended.",
+            param="batch_id",
+        )
+    return stream_of(batch.results_file)
+
+
+@router.get("/{batch_id}/receipt", response={200: ReceiptAnswer, **_ERRORS})
+def get_receipt(request: HttpRequest, batch_id: str) -> ReceiptAnswer:
+    """Give what the batch was charged, line by line."""
+    organisation = caller_of(request).organisation
+    batch = batch_by_id(organisation=organisation, public_id=batch_id)
+    if not batch.receipt_id:
+        raise NotFound(f"The batch is {batch.status}; it has no receipt yet.", param="batch_id")
+    return ReceiptAnswer.of(receipt_for_batch(organisation, batch.public_id))
+
+
+def _quote_in_metadata(body: BatchCreate) -> str | None:
+    value = (body.metadata or {}).get("quote_id")
+    return value if isinstance(value, str) else None
+
+
+def batch_object(batch: Batch, sub_lanes: list[SubLane]) -> dict[str, Any]:
+    """Give OpenAI's batch object with our fields; no id issued by a provider is in it."""
+    slugs = {sub_lane.model_slug for sub_lane in sub_lanes}
+    return {
+        "id": batch.public_id,
+        "object": "batch",
+        "endpoint": batch.endpoint,
+        "model": slugs.pop() if len(slugs) == 1 else None,
+        "input_file_id": batch.quote_id,
+        "completion_window": batch.completion_window,
+        "status": batch.status,
+        "created_at": _unix(batch.created_at),
+        "errors": None,
+        "output_file_id": _file_id(batch.output_file),
+        "error_file_id": _file_id(batch.error_file),
+        "in_progress_at": _unix(batch.in_progress_at),
+        "expires_at": _unix(batch.expires_at),
+        "finalizing_at": _unix(batch.finalizing_at),
+        "completed_at": _unix(batch.completed_at),
+        "failed_at": _unix(batch.failed_at),
+        "expired_at": _unix(batch.expired_at),
+        "cancelling_at": _unix(batch.cancelling_at),
+        "cancelled_at": _unix(batch.cancelled_at),
+        "request_counts": {
+            "total": batch.row_count,
+            "completed": batch.completed_count,
+            "failed": batch.failed_count,
+        },
+        "usage": _usage(batch),
+        "metadata": batch.metadata,
+        "quote_id": batch.quote_id,
+        "lanes": [_lane(sub_lane) for sub_lane in sub_lanes],
+        "receipt_id": batch.receipt_id or None,
+        "charge_micro_usd": batch.charge_micro_usd,
+    }
+
+
+def _lane(sub_lane: SubLane) -> dict[str, Any]:
+    return {
+        "lane_id": sub_lane.lane_id,
+        "model": sub_lane.model_slug,
+        "status": sub_lane.state,
+        "reason": sub_lane.reason or None,
+        "row_count": sub_lane.row_count,
+        "completed_count": sub_lane.completed_count,
+        "failed_count": sub_lane.failed_count,
+        "moved_out_count": sub_lane.moved_out_count,
+        "re_dispatched_count": sub_lane.re_dispatched_count,
+        "reported_count": sub_lane.reported_count,
+        "charge_micro_usd": sub_lane.charge_micro_usd,
+    }
+
+
+def _usage(batch: Batch) -> dict[str, Any] | None:
+    """Give the usage of charged rows, in OpenAI's words; None until the batch has ended."""
+    if batch.charge_micro_usd is None:
+        return None
+    return {
+        "input_tokens": batch.input_tokens,
+        "input_tokens_details": {"cached_tokens": batch.cached_input_tokens},
+        "output_tokens": batch.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": batch.reasoning_tokens},
+        "total_tokens": batch.input_tokens + batch.output_tokens,
+    }
+
+
+def _unix(at: datetime | None) -> int | None:
+    return None if at is None else int(at.timestamp())
+
+
+def _file_id(stored: StoredFile | None) -> str | None:
+    return None if stored is None else stored.public_id

@@ -1,0 +1,123 @@
+"""Blobs: write-once bytes, named by id, through Django's storages (disk by default, S3 by setting).
+
+A blob is written before the row that names it. A name that is taken is never overwritten, so what a killed step left
+behind is an orphan that nobody reads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Self, cast
+
+from django.conf import settings
+from django.core.files.base import ContentFile, File
+from django.core.files.storage import default_storage
+
+READ_CHUNK_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenBlob:
+    """What was written, under the name it really got."""
+
+    name: str
+    size_bytes: int
+    sha256: bytes
+
+
+def write_small(name: str, content: bytes) -> str:
+    """Write bytes that are in memory already and give the blob's name; without a hash."""
+    return default_storage.save(name, ContentFile(content))
+
+
+class BlobWriter:
+    """Writes one blob in flat memory: to a temporary file, flushed to disk, then moved to its name whole."""
+
+    def __init__(self, name: str) -> None:
+        folder = settings.STATE_DIR / "incoming"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._name = name
+        self._digest = hashlib.sha256()
+        descriptor, self._path = tempfile.mkstemp(dir=folder)
+        self._file = os.fdopen(descriptor, "w+b")
+        self.size_bytes = 0
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of the temporary file; what :meth:`save` moved stays."""
+        self._file.close()
+        Path(self._path).unlink(missing_ok=True)
+
+    def write(self, chunk: bytes) -> None:
+        """Add bytes."""
+        self._digest.update(chunk)
+        self.size_bytes += self._file.write(chunk)
+
+    def save(self) -> WrittenBlob:
+        """Give the blob its name; call once, at the end."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.seek(0)
+        saved = default_storage.save(self._name, _Movable(self._file, self._path))
+        return WrittenBlob(name=saved, size_bytes=self.size_bytes, sha256=self._digest.digest())
+
+
+def write_stream(name: str, chunks: Iterable[bytes]) -> WrittenBlob:
+    """Write a stream as one blob."""
+    with BlobWriter(name) as writer:
+        for chunk in chunks:
+            writer.write(chunk)
+        return writer.save()
+
+
+def open_blob(name: str) -> BinaryIO:
+    """Open a blob for reading; seekable.
+
+    Raises:
+        FileNotFoundError: There is no such blob.
+    """
+    return cast(BinaryIO, default_storage.open(name, "rb"))
+
+
+def read_blob(name: str) -> bytes:
+    """Read a small blob whole."""
+    with open_blob(name) as blob:
+        return blob.read()
+
+
+def chunks_of(blob: BinaryIO, *, size_bytes: int | None = None) -> Iterable[bytes]:
+    """Give a blob's bytes from where it stands, in chunks, and close it at the end."""
+    with blob:
+        left_bytes = size_bytes
+        while left_bytes is None or left_bytes > 0:
+            chunk = blob.read(READ_CHUNK_BYTES if left_bytes is None else min(READ_CHUNK_BYTES, left_bytes))
+            if not chunk:
+                return
+            if left_bytes is not None:
+                left_bytes -= len(chunk)
+            yield chunk
+
+
+def delete_blob(name: str) -> None:
+    """Remove a blob; one that is gone already is no error."""
+    default_storage.delete(name)
+
+
+class _Movable(File):
+    """A file that a disk storage may move to its place instead of copying."""
+
+    def __init__(self, file: BinaryIO, path: str) -> None:
+        super().__init__(file, name=path)
+        self._path = path
+
+    def temporary_file_path(self) -> str:
+        """Give the path that may be moved."""
+        return self._path

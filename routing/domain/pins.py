@@ -1,0 +1,117 @@
+"""What an accepted quote binds: groups, lanes, rates, fees, and the limits jobs are cut to. JSON beside the batch.
+
+It is written once, when the quote is made; later changes of rates, health or limits never touch it.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import msgspec
+
+from catalog.domain.records import Catalog, Rates
+from routing.domain.plan import QuotedGroup, QuotedLane, QuotePlan
+
+
+class LanePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One quoted lane of a group. ``provider_rates`` are what the provider bills, for the attempts' cost."""
+
+    index: int
+    lane_id: str
+    provider: str
+    region: str
+    model_id: str
+    row_count: int
+    input_tokens: int
+    fee_micro_usd: int
+    provider_rates: Rates
+    enqueued_tokens_limit: int
+    maximum_rows_per_job: int
+    maximum_bytes_per_job: int
+
+
+class GroupPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One model group. Its rows are charged at ``sell_rates`` whichever lane runs them."""
+
+    index: int
+    group_key: str
+    model_slug: str
+    model_snapshot: str
+    primary_lane_id: str
+    rate_version_id: int
+    sell_rates: Rates
+    reservation_micro_usd: int
+    lanes: tuple[LanePlan, ...]
+
+    def lane(self, lane_id: str) -> LanePlan:
+        """Give a quoted lane by its id.
+
+        Raises:
+            KeyError: The quote did not name it.
+        """
+        for lane in self.lanes:
+            if lane.lane_id == lane_id:
+                return lane
+        raise KeyError(lane_id)
+
+
+class BatchPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the engine needs of a quote. Reservations of the groups add up to the quote's, fees included."""
+
+    total_micro_usd: int
+    ceiling_micro_usd: int
+    fee_micro_usd: int
+    groups: tuple[GroupPlan, ...]
+
+    def to_bytes(self) -> bytes:
+        """Give the stored form."""
+        return msgspec.json.encode(self)
+
+    @classmethod
+    def from_bytes(cls, stored: bytes | memoryview) -> Self:
+        """Read the stored form."""
+        return msgspec.json.decode(bytes(stored), type=cls)
+
+
+def pin(plan: QuotePlan, catalog: Catalog) -> BatchPlan:
+    """Give what a quote binds; ``catalog`` is the one it was made from."""
+    return BatchPlan(
+        total_micro_usd=plan.estimate.total_micro_usd,
+        ceiling_micro_usd=plan.estimate.ceiling_micro_usd,
+        fee_micro_usd=plan.estimate.fee_micro_usd,
+        groups=tuple(_group(group, catalog) for group in plan.groups),
+    )
+
+
+def _group(group: QuotedGroup, catalog: Catalog) -> GroupPlan:
+    fee_micro_usd = sum(lane.fee_micro_usd for lane in group.lanes)
+    return GroupPlan(
+        index=group.group_index,
+        group_key=group.model_snapshot,
+        model_slug=group.model_slug,
+        model_snapshot=group.model_snapshot,
+        primary_lane_id=group.primary_lane_id,
+        rate_version_id=group.rate_version_id,
+        sell_rates=group.sell,
+        reservation_micro_usd=group.charge.reservation_micro_usd + fee_micro_usd,
+        lanes=tuple(_lane(lane, catalog) for lane in group.lanes),
+    )
+
+
+def _lane(quoted: QuotedLane, catalog: Catalog) -> LanePlan:
+    lane = catalog.lanes[quoted.model_slug, quoted.lane_id]
+    assert lane.rate_card is not None, "a quoted lane has a rate card"
+    return LanePlan(
+        index=quoted.lane_index,
+        lane_id=quoted.lane_id,
+        provider=quoted.provider,
+        region=quoted.region,
+        model_id=quoted.model_id,
+        row_count=quoted.row_count,
+        input_tokens=quoted.input_tokens,
+        fee_micro_usd=quoted.fee_micro_usd,
+        provider_rates=lane.rate_card.provider_batch,
+        enqueued_tokens_limit=lane.enqueued_tokens_limit,
+        maximum_rows_per_job=lane.maximum_rows_per_job,
+        maximum_bytes_per_job=lane.maximum_bytes_per_job,
+    )

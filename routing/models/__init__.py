@@ -1,0 +1,22 @@
+"""Tables of routing, one module an entity. Django finds them here."""
+
+from routing.models.batches import Batch, BatchStatus, SubLane, SubLaneState
+from routing.models.files import FilePurpose, StoredFile
+from routing.models.jobs import JobState, ProviderAccount, ProviderJob
+from routing.models.outcomes import RowOutcome
+from routing.models.quotes import Quote, QuoteStatus
+
+__all__ = [
+    "Batch",
+    "BatchStatus",
+    "FilePurpose",
+    "JobState",
+    "ProviderAccount",
+    "ProviderJob",
+    "Quote",
+    "QuoteStatus",
+    "RowOutcome",
+    "StoredFile",
+    "SubLane",
+    "SubLaneState",
+]

@@ -1,0 +1,156 @@
+"""Batches and their sub-lanes."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import F, Q
+
+from accounts.models import ApiKey, Organisation
+from ground.leases import Claimable
+from routing.models.files import StoredFile
+
+
+class BatchStatus(models.TextChoices):
+    """OpenAI's words."""
+
+    VALIDATING = "validating"
+    IN_PROGRESS = "in_progress"
+    FINALIZING = "finalizing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    EXPIRED = "expired"
+    CANCELLING = "cancelling"
+    CANCELLED = "cancelled"
+
+
+class Batch(Claimable):
+    """An accepted quote: one id whatever the split. Due when all its rows may have their outcome."""
+
+    public_id = models.CharField(max_length=40, unique=True)
+    organisation = models.ForeignKey(Organisation, models.PROTECT, related_name="+")
+    api_key = models.ForeignKey(ApiKey, models.PROTECT, null=True, blank=True, related_name="+")
+    # No foreign key: quotes are partitioned and expire. Unique: a quote is accepted once.
+    quote_id = models.CharField(max_length=40, unique=True)
+    accept_body_hash = models.BinaryField(max_length=32)
+    workflow = models.CharField(max_length=80)
+    endpoint = models.CharField(max_length=40)
+    completion_window = models.CharField(max_length=8, default="24h")
+    metadata = models.JSONField(null=True, blank=True)
+    status = models.CharField(max_length=12, choices=BatchStatus)
+    # A copy of the quote's pins; the quote may be gone when the batch ends.
+    plan = models.BinaryField()
+    row_count = models.PositiveIntegerField()
+    completed_count = models.PositiveIntegerField(default=0)
+    failed_count = models.PositiveIntegerField(default=0)
+    input_tokens = models.PositiveBigIntegerField(default=0)
+    cached_input_tokens = models.PositiveBigIntegerField(default=0)
+    output_tokens = models.PositiveBigIntegerField(default=0)
+    reasoning_tokens = models.PositiveBigIntegerField(default=0)
+    total_estimate_micro_usd = models.PositiveBigIntegerField()
+    ceiling_micro_usd = models.PositiveBigIntegerField()
+    charge_micro_usd = models.PositiveBigIntegerField(null=True, blank=True)
+    receipt_id = models.CharField(max_length=40, default="", blank=True)
+    output_file = models.ForeignKey(StoredFile, models.PROTECT, null=True, blank=True, related_name="+")
+    error_file = models.ForeignKey(StoredFile, models.PROTECT, null=True, blank=True, related_name="+")
+    results_file = models.ForeignKey(StoredFile, models.PROTECT, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    in_progress_at = models.DateTimeField(null=True, blank=True)
+    finalizing_at = models.DateTimeField(null=True, blank=True)
+    completed_at = models.DateTimeField(null=True, blank=True)
+    failed_at = models.DateTimeField(null=True, blank=True)
+    expired_at = models.DateTimeField(null=True, blank=True)
+    cancelling_at = models.DateTimeField(null=True, blank=True)
+    cancelled_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes: ClassVar = [
+            # Lists page by creation time.
+            models.Index(fields=["organisation", "-created_at", "-id"], name="batch_of_organisation"),
+            # The engine looks for what is due.
+            models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="batch_due"),
+        ]
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(row_count__gte=F("completed_count") + F("failed_count")),
+                name="batch_has_no_more_outcomes_than_rows",
+            ),
+            models.CheckConstraint(
+                condition=~Q(status="completed") | Q(row_count=F("completed_count") + F("failed_count")),
+                name="batch_completed_has_every_row",
+            ),
+            models.CheckConstraint(
+                condition=~Q(status__in=["completed", "expired", "cancelled"])
+                | (Q(charge_micro_usd__isnull=False) & ~Q(receipt_id="")),
+                name="batch_that_ended_is_settled",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.public_id
+
+
+class SubLaneState(models.TextChoices):
+    """States of the part of a batch that runs on one lane."""
+
+    QUEUED = "queued"
+    WAITING = "waiting"
+    SUBMITTING = "submitting"
+    SUBMITTED = "submitted"
+    RUNNING = "running"
+    COLLECTING = "collecting"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+
+class SubLane(Claimable):
+    """The part of a batch that runs on one lane. Due when its rows are to be cut into provider jobs."""
+
+    batch = models.ForeignKey(Batch, models.PROTECT, related_name="sub_lanes")
+    number = models.PositiveSmallIntegerField()
+    group_index = models.PositiveSmallIntegerField()
+    lane_id = models.CharField(max_length=80)
+    model_slug = models.CharField(max_length=120)
+    provider = models.CharField(max_length=40)
+    region = models.CharField(max_length=40)
+    model_id = models.CharField(max_length=160)
+    model_snapshot = models.CharField(max_length=160)
+    # False for a lane that joined later, by re-dispatch or rotation: it never has a fee of its own.
+    is_quoted = models.BooleanField()
+    state = models.CharField(max_length=10, choices=SubLaneState, default=SubLaneState.QUEUED)
+    reason = models.CharField(max_length=200, default="", blank=True)
+    row_count = models.PositiveIntegerField()
+    completed_count = models.PositiveIntegerField(default=0)
+    failed_count = models.PositiveIntegerField(default=0)
+    moved_out_count = models.PositiveIntegerField(default=0)
+    re_dispatched_count = models.PositiveIntegerField(default=0)
+    # What the provider says it has done of the rows it holds; never mixed with collected rows.
+    reported_count = models.PositiveIntegerField(default=0)
+    estimated_input_tokens = models.PositiveBigIntegerField()
+    fee_micro_usd = models.PositiveBigIntegerField()
+    charge_micro_usd = models.PositiveBigIntegerField(null=True, blank=True)
+    created_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["batch", "number"], name="sub_lane_number_is_unique_in_batch"),
+            models.UniqueConstraint(
+                fields=["batch", "model_snapshot", "lane_id"], name="sub_lane_is_one_per_lane_and_batch"
+            ),
+            models.CheckConstraint(
+                condition=Q(row_count__gte=F("completed_count") + F("failed_count")),
+                name="sub_lane_has_no_more_outcomes_than_rows",
+            ),
+        ]
+        # The engine looks for what is due.
+        indexes: ClassVar = [
+            models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="sub_lane_due"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.batch_id}:{self.lane_id}"

@@ -1,0 +1,98 @@
+"""Provider accounts and provider jobs."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+
+from accounts.models import OrganisationKind
+from ground.leases import Claimable
+from routing.models.batches import Batch, SubLane
+
+
+class ProviderAccount(models.Model):
+    """Where and as whom we submit: one account per provider and kind of organisation."""
+
+    provider = models.CharField(max_length=40)
+    kind = models.CharField(max_length=10, choices=OrganisationKind)
+    name = models.CharField(max_length=80)
+    base_url = models.URLField(max_length=300)
+    api_key_encrypted = models.BinaryField()
+    project = models.CharField(max_length=120, default="", blank=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["provider", "kind"], name="provider_account_is_one_per_provider_and_kind")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class JobState(models.TextChoices):
+    """States of one submission to a provider's Batch API."""
+
+    INTENDED = "intended"
+    SUBMITTING = "submitting"
+    UNKNOWN = "unknown"
+    RUNNING = "running"
+    ENDED = "ended"
+    COLLECTED = "collected"
+    ABANDONED = "abandoned"
+
+
+class ProviderJob(Claimable):
+    """One submission. The intent is recorded before anything is sent."""
+
+    batch = models.ForeignKey(Batch, models.PROTECT, related_name="jobs")
+    sub_lane = models.ForeignKey(SubLane, models.PROTECT, related_name="jobs")
+    account = models.ForeignKey(ProviderAccount, models.PROTECT, related_name="+")
+    number = models.PositiveIntegerField()
+    attempt_number = models.PositiveSmallIntegerField(default=1)
+    # The idempotency token, and the start of our row ids at the provider.
+    token = models.CharField(max_length=40, unique=True)
+    state = models.CharField(max_length=10, choices=JobState, default=JobState.INTENDED)
+    # Which rows of the batch it carries: increasing row numbers, compressed (routing.domain.row_lists).
+    rows = models.BinaryField()
+    row_count = models.PositiveIntegerField()
+    estimated_input_tokens = models.PositiveBigIntegerField()
+    input_ref = models.CharField(max_length=200, default="", blank=True)
+    batch_ref = models.CharField(max_length=200, default="", blank=True)
+    output_refs = models.JSONField(default=list)
+    ending = models.CharField(max_length=10, default="", blank=True)
+    reported_done_count = models.PositiveIntegerField(default=0)
+    reported_failed_count = models.PositiveIntegerField(default=0)
+    results_blob = models.CharField(max_length=200, default="", blank=True)
+    foreign_count = models.PositiveIntegerField(default=0)
+    duplicate_count = models.PositiveIntegerField(default=0)
+    missing_count = models.PositiveIntegerField(default=0)
+    try_count = models.PositiveIntegerField(default=0)
+    last_error = models.CharField(max_length=300, default="", blank=True)
+    intended_at = models.DateTimeField()
+    # When submitting began; an ambiguous answer is looked for among what the provider has since then.
+    submitting_at = models.DateTimeField(null=True, blank=True)
+    submitted_at = models.DateTimeField(null=True, blank=True)
+    polled_at = models.DateTimeField(null=True, blank=True)
+    completed_at = models.DateTimeField(null=True, blank=True)
+    collected_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["sub_lane", "number"], name="job_number_is_unique_in_sub_lane"),
+            models.CheckConstraint(
+                condition=~Q(state__in=["running", "ended", "collected"]) | ~Q(batch_ref="") | Q(ending="failed"),
+                name="job_that_runs_has_a_provider_reference",
+            ),
+        ]
+        indexes: ClassVar = [
+            # The engine looks for what is due.
+            models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="job_due"),
+            # What is in flight on a lane.
+            models.Index(fields=["state"], condition=~Q(state__in=["collected", "abandoned"]), name="job_in_flight"),
+        ]
+
+    def __str__(self) -> str:
+        return self.token

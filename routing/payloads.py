@@ -1,0 +1,97 @@
+"""A quote's payload: the customer's bytes, and beside them where each row lies and goes.
+
+Both blobs are named by the quote's id, and written before the quote's row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from ground.ids import created_at_of
+from routing.blobs import open_blob, read_blob, write_small
+from routing.domain.placement import RowPlacement
+
+
+class _Row(msgspec.Struct):
+    custom_id: msgspec.Raw
+    body: dict[str, msgspec.Raw]
+
+
+class _Named(msgspec.Struct):
+    custom_id: msgspec.Raw
+
+
+_decode_row = msgspec.json.Decoder(_Row).decode
+_decode_named = msgspec.json.Decoder(_Named).decode
+
+
+class Payload:
+    """An open payload. Rows are read by number from disk; only the placement is in memory (24 bytes a row)."""
+
+    def __init__(self, blob: BinaryIO, placement: RowPlacement) -> None:
+        self._blob = blob
+        self._placement = placement
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Bytes of each row's line."""
+        return self._placement.lengths.astype(np.int64)
+
+    @property
+    def input_tokens(self) -> npt.NDArray[np.int64]:
+        """Estimated input tokens of each row."""
+        return self._placement.input_tokens.astype(np.int64)
+
+    def rows_of(self, lane_index: int) -> npt.NDArray[np.int64]:
+        """Give the rows that the quote gave to a lane, ascending."""
+        return self._placement.rows_of_lane(lane_index)
+
+    def body_of(self, row: int) -> dict[str, msgspec.Raw]:
+        """Give a row's body by name, each value as the JSON text it was."""
+        return _decode_row(self._line(row)).body
+
+    def custom_id_json(self, row: int) -> bytes:
+        """Give a row's ``custom_id`` as the JSON text it was."""
+        return bytes(_decode_named(self._line(row)).custom_id)
+
+    def _line(self, row: int) -> bytes:
+        self._blob.seek(int(self._placement.offsets[row]))
+        return self._blob.read(int(self._placement.lengths[row]))
+
+
+def payload_name(quote_id: str) -> str:
+    """Give the name of a quote's payload; a folder a day keeps folders small."""
+    return f"payloads/{created_at_of(quote_id):%Y/%m/%d}/{quote_id}.jsonl"
+
+
+def placement_name(quote_id: str) -> str:
+    """Give the name of what says where each row lies and goes."""
+    return f"payloads/{created_at_of(quote_id):%Y/%m/%d}/{quote_id}.rows"
+
+
+def store_payload(quote_id: str, body: bytes) -> None:
+    """Write the customer's bytes."""
+    write_small(payload_name(quote_id), body)
+
+
+def store_placement(quote_id: str, placement: RowPlacement) -> None:
+    """Write where each row lies and goes."""
+    write_small(placement_name(quote_id), placement.pack())
+
+
+@contextmanager
+def open_payload(quote_id: str) -> Iterator[Payload]:
+    """Open a quote's payload for reading rows.
+
+    Raises:
+        FileNotFoundError: The payload is gone; it outlives its quote and every batch that needs it.
+    """
+    placement = RowPlacement.unpack(read_blob(placement_name(quote_id)))
+    with open_blob(payload_name(quote_id)) as blob:
+        yield Payload(blob, placement)

@@ -1,0 +1,178 @@
+"""Shapes of routing's API: what comes in, and what the published OpenAPI says comes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ninja import Schema
+
+
+class BatchCreate(Schema):
+    """The body of ``POST /v1/batches``."""
+
+    quote_id: str | None = None
+    input_file_id: str | None = None
+    endpoint: str | None = None
+    completion_window: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class ErrorOut(Schema):
+    """The standard envelope."""
+
+    error: dict[str, Any]
+
+
+class EstimateOut(Schema):
+    """What a quote expects and what it binds; micro-USD, fees included except in ``usage_charge_micro_usd``."""
+
+    input_tokens: int
+    output_tokens: int
+    usage_charge_micro_usd: int
+    fee_micro_usd: int
+    total_micro_usd: int
+    low_micro_usd: int
+    high_micro_usd: int
+    ceiling_micro_usd: int
+    reservation_micro_usd: int
+    sync_charge_micro_usd: int
+
+
+class QuoteLaneOut(Schema):
+    """One lane of a quote."""
+
+    lane_id: str
+    model: str
+    provider: str
+    region: str
+    model_id: str
+    model_snapshot: str
+    row_count: int
+    input_tokens: int
+    output_tokens: int
+    input_rate_micro_usd_per_mtok: int
+    output_rate_micro_usd_per_mtok: int
+    list_input_rate_micro_usd_per_mtok: int
+    list_output_rate_micro_usd_per_mtok: int
+    usage_charge_micro_usd: int
+    fee_micro_usd: int
+    p95_dispatch_ms: int
+    p50_completion_minutes: int
+    p95_completion_minutes: int
+    recent_error_rate_24h: float
+    score_micro_usd: int
+
+
+class CandidateOut(Schema):
+    """One lane as it was judged for a model group."""
+
+    lane_id: str
+    eligible: bool
+    reason: str | None
+    charge_micro_usd: int | None
+    latency_penalty_micro_usd: int | None
+    error_penalty_micro_usd: int | None
+    score_micro_usd: int | None
+
+
+class ExplanationOut(Schema):
+    """Why a model group goes where it goes."""
+
+    model: str
+    chosen_lane_ids: list[str]
+    runner_up_lane_id: str | None
+    margin_micro_usd: int | None
+    candidates: list[CandidateOut]
+    text: str
+
+
+class QuoteOut(Schema):
+    """A quote."""
+
+    id: str
+    object: str
+    status: str
+    created_at: int
+    expires_at: int
+    workflow: str
+    row_count: int
+    model_count: int
+    catalog_version: int
+    sla_snapshot_at: int
+    available_micro_usd: int
+    sufficient_credit: bool
+    estimate: EstimateOut
+    lanes: list[QuoteLaneOut]
+    explanation: list[ExplanationOut]
+    timings_ms: dict[str, float]
+    batch_id: str | None = None
+
+
+class BatchLaneOut(Schema):
+    """One sub-lane of a batch."""
+
+    lane_id: str
+    model: str
+    status: str
+    reason: str | None
+    row_count: int
+    completed_count: int
+    failed_count: int
+    moved_out_count: int
+    re_dispatched_count: int
+    reported_count: int
+    charge_micro_usd: int | None
+
+
+class BatchOut(Schema):
+    """OpenAI's batch object, and ours beside it."""
+
+    id: str
+    object: str
+    endpoint: str
+    model: str | None
+    input_file_id: str
+    completion_window: str
+    status: str
+    created_at: int
+    errors: dict[str, Any] | None
+    output_file_id: str | None
+    error_file_id: str | None
+    in_progress_at: int | None
+    expires_at: int | None
+    finalizing_at: int | None
+    completed_at: int | None
+    failed_at: int | None
+    expired_at: int | None
+    cancelling_at: int | None
+    cancelled_at: int | None
+    request_counts: dict[str, int]
+    usage: dict[str, Any] | None
+    metadata: dict[str, str] | None
+    quote_id: str
+    lanes: list[BatchLaneOut]
+    receipt_id: str | None
+    charge_micro_usd: int | None
+
+
+class BatchListOut(Schema):
+    """A page of batches."""
+
+    object: str
+    data: list[BatchOut]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+
+
+class FileOut(Schema):
+    """OpenAI's file object."""
+
+    id: str
+    object: str
+    bytes: int
+    created_at: int
+    expires_at: int | None
+    filename: str
+    purpose: str
+    status: str

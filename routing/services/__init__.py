@@ -1,0 +1,1 @@
+"""Writes of routing: one transaction each; network and blobs outside of it."""

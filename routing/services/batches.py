@@ -1,0 +1,200 @@
+"""Accepting a quote: the hold, the batch and its sub-lanes in one transaction, once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import orjson
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from accounts.selectors import Caller
+from billing.domain.records import GroupHold
+from billing.services.holds import place_holds
+from catalog.domain.records import Catalog, Rotation
+from catalog.selectors import current_catalog
+from ground import clock
+from ground.errors import InvalidRequest, PaymentRequired
+from ground.ids import new_public_id
+from ground.wake import wake
+from routing.domain.pins import BatchPlan, GroupPlan
+from routing.models import Batch, BatchStatus, Quote, QuoteStatus, SubLane
+from routing.selectors import quote_by_id, quote_has_expired
+
+_METADATA_MAX_PAIRS = 16
+_METADATA_KEY_MAX_CHARACTERS = 64
+_METADATA_VALUE_MAX_CHARACTERS = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedBatch:
+    """The batch of a quote; ``is_replay`` when an earlier call with the same body had made it."""
+
+    batch: Batch
+    is_replay: bool
+
+
+def accept_quote(*, caller: Caller, quote_id: str, metadata: Mapping[str, object] | None) -> AcceptedBatch:
+    """Turn a quote into a batch: hold its reservation, pin its plan, queue its sub-lanes.
+
+    The same organisation and body again gives the same batch.
+
+    Raises:
+        NotFound: The organisation has no such quote.
+        InvalidRequest: ``quote_expired``, ``quote_already_used`` (with another body), ``lane_unavailable``,
+            ``model.deprecated_post_quote``, or bad metadata. Nothing is held.
+        PaymentRequired: ``insufficient_credit`` with the estimate, or ``billing_blocked``. Nothing is held.
+    """
+    clean_metadata = checked_metadata(metadata)
+    quote = quote_by_id(organisation=caller.organisation, public_id=quote_id)
+    body_hash = hashlib.sha256(
+        orjson.dumps({"quote_id": quote_id, "metadata": clean_metadata}, option=orjson.OPT_SORT_KEYS)
+    ).digest()
+    earlier = _earlier(quote, body_hash)
+    if earlier is not None:
+        return earlier
+    if caller.organisation.billing_blocked_at is not None:
+        raise PaymentRequired("The account is blocked for billing. Nothing was held.", code="billing_blocked")
+    if quote.status != QuoteStatus.READY:
+        raise InvalidRequest(f"The quote is {quote.status}; only a ready quote can be accepted.", param="quote_id")
+    if quote_has_expired(quote):
+        raise InvalidRequest(
+            f"The quote expired at {quote.expires_at:%Y-%m-%d %H:%M:%S} UTC. Quote the file again.",
+            code="quote_expired",
+            param="quote_id",
+        )
+    plan = BatchPlan.from_bytes(quote.plan)
+    _check_pins(current_catalog(), plan)
+    try:
+        batch = _create(caller, quote, plan, body_hash, clean_metadata)
+    except IntegrityError:
+        # Two accepts at once: the unique quote_id let one through, and its hold is the only one.
+        earlier = _earlier(quote, body_hash)
+        if earlier is None:
+            raise
+        return earlier
+    return AcceptedBatch(batch=batch, is_replay=False)
+
+
+def checked_metadata(metadata: Mapping[str, object] | None) -> dict[str, str] | None:
+    """Give metadata that OpenAI's rules allow: 16 pairs, keys of 64 characters, string values of 512.
+
+    Raises:
+        InvalidRequest: The rule that is broken.
+    """
+    if metadata is None:
+        return None
+    if len(metadata) > _METADATA_MAX_PAIRS:
+        raise InvalidRequest(f"metadata has at most {_METADATA_MAX_PAIRS} pairs.", param="metadata")
+    for key, value in metadata.items():
+        if len(key) > _METADATA_KEY_MAX_CHARACTERS:
+            raise InvalidRequest(
+                f"A metadata key has at most {_METADATA_KEY_MAX_CHARACTERS} characters.", param="metadata"
+            )
+        if not isinstance(value, str):
+            raise InvalidRequest("Metadata values are strings.", code="invalid_type", param="metadata")
+        if len(value) > _METADATA_VALUE_MAX_CHARACTERS or "\x00" in key + value:
+            raise InvalidRequest(
+                f"A metadata value has at most {_METADATA_VALUE_MAX_CHARACTERS} characters and no NUL.",
+                param="metadata",
+            )
+    return {key: str(value) for key, value in metadata.items()}
+
+
+def _earlier(quote: Quote, body_hash: bytes) -> AcceptedBatch | None:
+    batch = Batch.objects.filter(quote_id=quote.public_id, organisation_id=quote.organisation_id).first()
+    if batch is None:
+        return None
+    if bytes(batch.accept_body_hash) != body_hash:
+        raise InvalidRequest(
+            f"The quote was accepted before with another body, as {batch.public_id}.",
+            code="quote_already_used",
+            param="quote_id",
+        )
+    return AcceptedBatch(batch=batch, is_replay=True)
+
+
+def _check_pins(catalog: Catalog, plan: BatchPlan) -> None:
+    """Refuse the whole accept when a pin is retired or its lane was taken out of rotation since the quote."""
+    at = clock.now()
+    for group in plan.groups:
+        model = catalog.models.get(group.model_slug)
+        if model is None or (model.retires_at is not None and model.retires_at <= at):
+            successor = model.successor_slug if model else None
+            raise InvalidRequest(
+                f"The model {group.model_slug!r} was retired after the quote."
+                + (f" Quote the file again with {successor!r}." if successor else ""),
+                code="model.deprecated_post_quote",
+                param="quote_id",
+                extra={"alternative": successor},
+            )
+        for lane_plan in group.lanes:
+            lane = catalog.lanes.get((group.model_slug, lane_plan.lane_id))
+            if lane is None or lane.rotation is Rotation.OUT:
+                raise InvalidRequest(
+                    f"The lane {lane_plan.lane_id!r} of {group.model_slug!r} was taken out of rotation after the quote."
+                    " Quote the file again.",
+                    code="lane_unavailable",
+                    param="quote_id",
+                )
+
+
+@transaction.atomic
+def _create(caller: Caller, quote: Quote, plan: BatchPlan, body_hash: bytes, metadata: dict[str, str] | None) -> Batch:
+    at = clock.now()
+    public_id = new_public_id("batch_", at)
+    batch = Batch.objects.create(
+        public_id=public_id,
+        organisation=caller.organisation,
+        api_key=caller.api_key,
+        quote_id=quote.public_id,
+        accept_body_hash=body_hash,
+        workflow=quote.workflow,
+        endpoint=quote.endpoint,
+        metadata=metadata,
+        status=BatchStatus.IN_PROGRESS,
+        plan=quote.plan,
+        row_count=quote.row_count,
+        total_estimate_micro_usd=plan.total_micro_usd,
+        ceiling_micro_usd=plan.ceiling_micro_usd,
+        created_at=at,
+        in_progress_at=at,
+        expires_at=at + settings.BATCH_WINDOW,
+    )
+    SubLane.objects.bulk_create(_sub_lanes(batch, plan.groups))
+    # The balance row is contended by the organisation's own accepts only, and locked last and shortest.
+    place_holds(
+        caller.organisation,
+        public_id,
+        [GroupHold(group_key=group.group_key, reserved_micro_usd=group.reservation_micro_usd) for group in plan.groups],
+    )
+    wake("routing.start_sub_lanes")
+    return batch
+
+
+def _sub_lanes(batch: Batch, groups: tuple[GroupPlan, ...]) -> list[SubLane]:
+    sub_lanes = []
+    for group in groups:
+        for lane in group.lanes:
+            sub_lanes.append(
+                SubLane(
+                    batch=batch,
+                    number=len(sub_lanes),
+                    group_index=group.index,
+                    lane_id=lane.lane_id,
+                    model_slug=group.model_slug,
+                    provider=lane.provider,
+                    region=lane.region,
+                    model_id=lane.model_id,
+                    model_snapshot=group.model_snapshot,
+                    is_quoted=True,
+                    row_count=lane.row_count,
+                    estimated_input_tokens=lane.input_tokens,
+                    fee_micro_usd=lane.fee_micro_usd,
+                    created_at=batch.created_at,
+                    due_at=batch.created_at,
+                )
+            )
+    return sub_lanes

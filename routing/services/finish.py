@@ -1,0 +1,319 @@
+"""The end of a batch: stitch its files, settle its money, say so; one transaction at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from typing import BinaryIO
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Sum
+
+from billing.domain.rating import charged_tokens
+from billing.domain.records import ChargedGroup, FeeCharge, SettlementRequest, TokenCounts
+from billing.models import Receipt
+from billing.selectors import provider_costs_of_batch
+from billing.services.settlement import settle_batch
+from ground import clock
+from ground.ids import new_public_id
+from ground.leases import Lease, claim, moving_on, unless_lost
+from routing.blobs import BlobWriter, WrittenBlob, open_blob
+from routing.domain.pins import BatchPlan
+from routing.domain.stitching import StitchedRow, result_line
+from routing.models import (
+    Batch,
+    BatchStatus,
+    FilePurpose,
+    ProviderJob,
+    RowOutcome,
+    StoredFile,
+    SubLane,
+)
+from routing.payloads import Payload, open_payload
+
+_ROWS_PER_FETCH = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    """What stitching needs of one row outcome."""
+
+    row: int
+    succeeded: bool
+    code: str
+    status_code: int
+    sub_lane_id: int
+    job_id: int | None
+    re_dispatch_count: int
+    charge_pico_usd: int
+    body_offset: int
+    body_length: int
+
+
+def finish_next_batch() -> bool:
+    """Finish the next batch whose rows all have their outcome."""
+    lease = claim(
+        Batch, state_field="status", states=(BatchStatus.IN_PROGRESS, BatchStatus.VALIDATING, BatchStatus.FINALIZING)
+    )
+    if lease is None:
+        return False
+    with unless_lost():
+        batch = Batch.objects.get(pk=lease.row_id)
+        if batch.completed_count + batch.failed_count < batch.row_count:
+            with moving_on(Batch, lease) as row:
+                row.due_at = None
+            return True
+        with moving_on(Batch, lease, keep_lease=True) as row:
+            row.status = BatchStatus.FINALIZING
+            row.finalizing_at = row.finalizing_at or clock.now()
+        files = _stitch(lease, batch)
+        _settle(lease, batch, files)
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StitchedFiles:
+    """The three files of a batch. ``output`` and ``error`` are None when they would be empty."""
+
+    results: WrittenBlob
+    output: WrittenBlob | None
+    error: WrittenBlob | None
+
+
+def _stitch(lease: Lease, batch: Batch) -> _StitchedFiles:
+    """Write the results, output and error files in one pass, each in the order of the input and in flat memory."""
+    name = f"batches/{batch.public_id}/{lease.fence}"
+    with (
+        BlobWriter(f"{name}.results.jsonl") as results,
+        BlobWriter(f"{name}.output.jsonl") as output,
+        BlobWriter(f"{name}.error.jsonl") as error,
+    ):
+        for succeeded, line in _lines(lease, batch):
+            results.write(line)
+            (output if succeeded else error).write(line)
+        return _StitchedFiles(
+            results=results.save(),
+            output=output.save() if output.size_bytes else None,
+            error=error.save() if error.size_bytes else None,
+        )
+
+
+def _lines(lease: Lease, batch: Batch) -> Iterator[tuple[bool, bytes]]:
+    """Give every row's line, and whether it succeeded, in row order; each row exactly once or none of them."""
+    lane_ids = dict(SubLane.objects.filter(batch=batch).values_list("pk", "lane_id"))
+    blobs = dict(ProviderJob.objects.filter(batch=batch).values_list("pk", "results_blob"))
+    expected_row = 0
+    with ExitStack() as stack:
+        payload = stack.enter_context(open_payload(batch.quote_id))
+        opened: dict[int, BinaryIO] = {
+            job_id: stack.enter_context(open_blob(name)) for job_id, name in blobs.items() if name
+        }
+        for outcome in _outcomes(batch):
+            assert outcome.row == expected_row, f"row {expected_row} of {batch.public_id} has no outcome"
+            expected_row += 1
+            if outcome.row % 5_000 == 0:
+                lease.renew()
+            yield outcome.succeeded, _line(batch, outcome, payload, opened, lane_ids)
+    assert expected_row == batch.row_count, f"{batch.public_id} has {expected_row} outcomes for {batch.row_count} rows"
+
+
+def _line(
+    batch: Batch, outcome: _Outcome, payload: Payload, opened: dict[int, BinaryIO], lane_ids: dict[int, str]
+) -> bytes:
+    body = b""
+    if outcome.body_length and outcome.job_id is not None:
+        blob = opened[outcome.job_id]
+        blob.seek(outcome.body_offset)
+        body = blob.read(outcome.body_length)
+    return result_line(
+        StitchedRow(
+            batch_public_id=batch.public_id,
+            row=outcome.row,
+            custom_id_json=payload.custom_id_json(outcome.row),
+            succeeded=outcome.succeeded,
+            code=outcome.code,
+            status_code=outcome.status_code,
+            body=body,
+            lane_id=lane_ids[outcome.sub_lane_id],
+            re_dispatch_count=outcome.re_dispatch_count,
+            charge_pico_usd=outcome.charge_pico_usd,
+        )
+    )
+
+
+def _outcomes(batch: Batch) -> Iterator[_Outcome]:
+    """Give a batch's row outcomes in row order, a page at a time: no transaction is open while files are written."""
+    after = -1
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT \"row\", outcome = 'succeeded', code, status_code, sub_lane_id, job_id, re_dispatch_count,"
+                " charge_pico_usd, body_offset, body_length FROM routing_rowoutcome"
+                ' WHERE accepted_at = %s AND batch_id = %s AND "row" > %s ORDER BY "row" LIMIT %s',
+                [batch.created_at, batch.pk, after, _ROWS_PER_FETCH],
+            )
+            page = cursor.fetchall()
+        for values in page:
+            yield _Outcome(
+                row=values[0],
+                succeeded=values[1],
+                code=values[2],
+                status_code=values[3],
+                sub_lane_id=values[4],
+                job_id=values[5],
+                re_dispatch_count=values[6],
+                charge_pico_usd=values[7],
+                body_offset=values[8],
+                body_length=values[9],
+            )
+        if len(page) < _ROWS_PER_FETCH:
+            return
+        after = page[-1][0]
+
+
+def _settle(lease: Lease, batch: Batch, files: _StitchedFiles) -> None:
+    """Post the settlement, make the files' rows and end the batch, all or nothing; a second run changes nothing."""
+    at = clock.now()
+    with moving_on(Batch, lease) as row:
+        totals = _tokens_by_group(batch)
+        receipt = settle_batch(_settlement(batch, totals, at))
+        row.results_file = _file(batch, files.results, "results", at)
+        row.output_file = _file(batch, files.output, "output", at)
+        row.error_file = _file(batch, files.error, "error", at)
+        row.receipt_id = receipt.public_id
+        row.charge_micro_usd = receipt.total_micro_usd
+        for tokens in totals.values():
+            row.input_tokens += (
+                tokens.input_tokens
+                + tokens.cached_input_tokens
+                + tokens.cache_write_5m_tokens
+                + tokens.cache_write_1h_tokens
+            )
+            row.cached_input_tokens += tokens.cached_input_tokens
+            row.output_tokens += tokens.output_tokens
+        row.reasoning_tokens = _outcome_rows(batch).aggregate(tokens=Sum("reasoning_tokens"))["tokens"] or 0
+        row.status = BatchStatus.COMPLETED
+        row.completed_at = at
+        row.due_at = None
+        _charge_sub_lanes(batch, receipt)
+
+
+def _outcome_rows(batch: Batch):  # noqa: ANN202 -- a queryset of an unmanaged model
+    return RowOutcome.objects.filter(accepted_at=batch.created_at, batch_id=batch.pk)
+
+
+def _tokens_by_group(batch: Batch) -> dict[int, TokenCounts]:
+    """Give the tokens of charged rows by model group."""
+    rows = (
+        _outcome_rows(batch)
+        .filter(outcome="succeeded")
+        .values("group_index")
+        .annotate(
+            total_input=Sum("input_tokens"),
+            total_cached=Sum("cached_input_tokens"),
+            total_write_5m=Sum("cache_write_5m_tokens"),
+            total_write_1h=Sum("cache_write_1h_tokens"),
+            total_output=Sum("output_tokens"),
+        )
+        .order_by("group_index")
+    )
+    return {
+        row["group_index"]: TokenCounts(
+            input_tokens=int(row["total_input"]),
+            cached_input_tokens=int(row["total_cached"]),
+            cache_write_5m_tokens=int(row["total_write_5m"]),
+            cache_write_1h_tokens=int(row["total_write_1h"]),
+            output_tokens=int(row["total_output"]),
+        )
+        for row in rows
+    }
+
+
+def _settlement(batch: Batch, totals: dict[int, TokenCounts], at: datetime) -> SettlementRequest:
+    plan = BatchPlan.from_bytes(batch.plan)
+    quoted = _quoted_lanes_with_charged_rows(batch, plan)
+    return SettlementRequest(
+        organisation_id=batch.organisation_id,
+        batch_public_id=batch.public_id,
+        settled_at=at,
+        groups=tuple(
+            ChargedGroup(
+                group_key=group.group_key,
+                model_slug=group.model_slug,
+                lane_id=group.primary_lane_id,
+                charged=charged_tokens(totals.get(group.index, TokenCounts()), group.sell_rates),
+            )
+            for group in plan.groups
+        ),
+        fees=tuple(
+            FeeCharge(
+                group_key=group.group_key,
+                model_slug=group.model_slug,
+                lane_id=lane.lane_id,
+                fee_micro_usd=lane.fee_micro_usd,
+            )
+            for group in plan.groups
+            for lane in group.lanes
+            if (group.index, lane.lane_id) in quoted
+        ),
+        ceiling_micro_usd=batch.ceiling_micro_usd,
+        quoted_fee_micro_usd=plan.fee_micro_usd,
+        estimate_total_micro_usd=batch.total_estimate_micro_usd,
+        provider_costs=provider_costs_of_batch(organisation_id=batch.organisation_id, batch_id=batch.pk),
+    )
+
+
+def _quoted_lanes_with_charged_rows(batch: Batch, plan: BatchPlan) -> set[tuple[int, str]]:
+    """Give (group, lane) of every quoted sub-lane with a charged row among those the quote gave it, wherever it ran."""
+    charged_groups = set(
+        _outcome_rows(batch).filter(outcome="succeeded").values_list("group_index", flat=True).distinct()
+    )
+    with open_payload(batch.quote_id) as payload:
+        found = set()
+        for group in plan.groups:
+            if group.index not in charged_groups:
+                continue
+            for lane in group.lanes:
+                rows = payload.rows_of(lane.index)
+                if len(group.lanes) == 1 or _any_succeeded(batch, rows.tolist()):
+                    found.add((group.index, lane.lane_id))
+    return found
+
+
+def _any_succeeded(batch: Batch, rows: list[int]) -> bool:
+    return any(
+        _outcome_rows(batch).filter(outcome="succeeded", row__in=rows[start : start + _ROWS_PER_FETCH]).exists()
+        for start in range(0, len(rows), _ROWS_PER_FETCH)
+    )
+
+
+def _file(batch: Batch, blob: WrittenBlob | None, kind: str, at: datetime) -> StoredFile | None:
+    if blob is None:
+        return None
+    return StoredFile.objects.create(
+        public_id=new_public_id("file-", at),
+        organisation_id=batch.organisation_id,
+        purpose=FilePurpose.BATCH_OUTPUT,
+        filename=f"{batch.public_id}_{kind}.jsonl",
+        size_bytes=blob.size_bytes,
+        sha256=blob.sha256,
+        blob_name=blob.name,
+        created_at=at,
+        expires_at=at + settings.FILE_LIFETIME,
+    )
+
+
+def _charge_sub_lanes(batch: Batch, receipt: Receipt) -> None:
+    """Show each sub-lane what the receipt's lines of its group and lane add up to; beyond the primary, their fee."""
+    charges: dict[tuple[str, str], int] = {}
+    for line in receipt.lines.all():
+        key = (line.group_key, line.lane_id)
+        charges[key] = charges.get(key, 0) + line.amount_micro_usd
+    plan = BatchPlan.from_bytes(batch.plan)
+    with transaction.atomic():
+        for sub_lane in SubLane.objects.filter(batch=batch):
+            key = (plan.groups[sub_lane.group_index].group_key, sub_lane.lane_id)
+            SubLane.objects.filter(pk=sub_lane.pk).update(charge_micro_usd=charges.get(key, 0))

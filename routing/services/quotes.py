@@ -1,0 +1,230 @@
+"""Making a quote: the pure plan, the payload beside it, one row, one answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from django.conf import settings
+
+from accounts.selectors import Caller
+from billing.selectors import wallet
+from catalog.domain.records import Rates
+from catalog.selectors import current_catalog
+from ground import clock
+from ground.errors import NotFound
+from ground.ids import created_at_of, new_public_id
+from routing.blobs import delete_blob
+from routing.domain.pins import pin
+from routing.domain.plan import GroupExplanation, QuotedLane, QuotePlan
+from routing.domain.quoting import QuoteSettings, make_quote_plan
+from routing.domain.scoring import WorkflowProfile
+from routing.models import Quote, QuoteStatus
+from routing.payloads import payload_name, store_payload, store_placement
+from routing.selectors import batch_of_quote, quote_has_expired
+
+DEFAULT_WORKFLOW = WorkflowProfile()
+_writers_lock = threading.Lock()
+_writers: ThreadPoolExecutor | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeQuote:
+    """A stored quote: its answer without timings, and the milliseconds of each step."""
+
+    answer: Mapping[str, Any]
+    timings_ms: Mapping[str, float]
+
+
+def workflow_named(name: str | None) -> WorkflowProfile:
+    """Give a workflow's profile.
+
+    Raises:
+        NotFound: There is none of this name.
+    """
+    if name in {None, "", DEFAULT_WORKFLOW.name}:
+        return DEFAULT_WORKFLOW
+    raise NotFound(f"There is no workflow {str(name)[:60]!r}; leave it out for the default.", param="workflow")
+
+
+def create_quote(*, caller: Caller, body: bytes, workflow_name: str | None) -> MadeQuote:
+    """Price a file and store the offer.
+
+    Args:
+        caller: Who asks.
+        body: The JSONL file as it came.
+        workflow_name: None for the default profile.
+
+    Raises:
+        RowErrors: Rows are wrong; nothing is stored.
+        InvalidRequest: No lane can take a group; nothing is stored.
+        NotFound: No such workflow.
+    """
+    workflow = workflow_named(workflow_name)
+    started_ns = time.perf_counter_ns()
+    now = clock.now()
+    quote_id = new_public_id("qt_", now)
+    at = created_at_of(quote_id)
+    # Writing releases the interpreter lock, so it overlaps with the parsing. A refused file is removed again.
+    written = _pool().submit(store_payload, quote_id, body)
+    try:
+        catalog = current_catalog()
+        plan = make_quote_plan(body, catalog, workflow, _quote_settings(), at, timer=time.perf_counter_ns)
+    except BaseException:
+        written.result()
+        delete_blob(payload_name(quote_id))
+        raise
+    answer = _answer(quote_id, plan)
+    planned_ns = time.perf_counter_ns()
+    store_placement(quote_id, plan.placement)
+    written.result()
+    stored_ns = time.perf_counter_ns()
+    expires_at = at + settings.QUOTE_LIFETIME
+    answer["expires_at"] = int(expires_at.timestamp())
+    Quote.objects.create(
+        public_id=quote_id,
+        created_at=at,
+        organisation=caller.organisation,
+        api_key=caller.api_key,
+        workflow=workflow.name,
+        status=QuoteStatus.READY,
+        expires_at=expires_at,
+        endpoint=plan.endpoint.value,
+        row_count=plan.row_count,
+        body_size_bytes=len(body),
+        answer=orjson.dumps(answer),
+        plan=pin(plan, catalog).to_bytes(),
+    )
+    timings_ms = {step: round(spent_ns / 1e6, 3) for step, spent_ns in plan.timings_ns.items()}
+    timings_ms["store"] = round((stored_ns - planned_ns) / 1e6, 3)
+    timings_ms["persist"] = round((time.perf_counter_ns() - stored_ns) / 1e6, 3)
+    timings_ms["total"] = round((time.perf_counter_ns() - started_ns) / 1e6, 3)
+    return MadeQuote(answer=answer | _credit(caller, plan.estimate.reservation_micro_usd), timings_ms=timings_ms)
+
+
+def quote_answer(caller: Caller, quote: Quote) -> dict[str, Any]:
+    """Give a stored quote as it stands now: its frozen figures, its status by the clock, today's credit."""
+    answer: dict[str, Any] = orjson.loads(bytes(quote.answer))
+    batch = batch_of_quote(quote)
+    if batch is not None:
+        answer["status"] = "accepted"
+        answer["batch_id"] = batch.public_id
+    elif quote.status == QuoteStatus.READY and quote_has_expired(quote):
+        answer["status"] = "expired"
+    answer |= _credit(caller, answer["estimate"]["reservation_micro_usd"])
+    answer["timings_ms"] = {}
+    return answer
+
+
+def _pool() -> ThreadPoolExecutor:
+    global _writers  # noqa: PLW0603 -- one pool a process, made after any fork
+    with _writers_lock:
+        if _writers is None:
+            _writers = ThreadPoolExecutor(max_workers=4, thread_name_prefix="payload")
+        return _writers
+
+
+def _quote_settings() -> QuoteSettings:
+    return QuoteSettings(
+        fee_micro_usd=settings.CONTROL_PLANE_FEE_MICRO_USD, margin_basis_points=settings.HOLD_MARGIN_BASIS_POINTS
+    )
+
+
+def _credit(caller: Caller, reservation_micro_usd: int) -> dict[str, Any]:
+    state = wallet(caller.organisation)
+    return {
+        "available_micro_usd": state.available_micro_usd,
+        "sufficient_credit": not state.blocked and state.available_micro_usd >= reservation_micro_usd,
+    }
+
+
+def _answer(quote_id: str, plan: QuotePlan) -> dict[str, Any]:
+    """Give the frozen part of the answer; the public contract's names."""
+    estimate = plan.estimate
+    return {
+        "id": quote_id,
+        "object": "quote",
+        "status": "ready",
+        "created_at": int(plan.quoted_at.timestamp()),
+        "expires_at": 0,
+        "workflow": plan.workflow_name,
+        "row_count": plan.row_count,
+        "model_count": plan.model_count,
+        "catalog_version": plan.catalog_version,
+        "sla_snapshot_at": int(plan.sla_snapshot_at.timestamp()),
+        "estimate": {
+            "input_tokens": estimate.input_tokens,
+            "output_tokens": estimate.output_tokens,
+            "usage_charge_micro_usd": estimate.usage_charge_micro_usd,
+            "fee_micro_usd": estimate.fee_micro_usd,
+            "total_micro_usd": estimate.total_micro_usd,
+            "low_micro_usd": estimate.low_micro_usd,
+            "high_micro_usd": estimate.high_micro_usd,
+            "ceiling_micro_usd": estimate.ceiling_micro_usd,
+            "reservation_micro_usd": estimate.reservation_micro_usd,
+            "sync_charge_micro_usd": estimate.sync_charge_micro_usd,
+        },
+        "lanes": [_lane(lane) for lane in plan.lanes],
+        "explanation": [_explanation(group.explanation) for group in plan.groups],
+    }
+
+
+def _lane(lane: QuotedLane) -> dict[str, Any]:
+    health = lane.health
+    return {
+        "lane_id": lane.lane_id,
+        "model": lane.model_slug,
+        "provider": lane.provider,
+        "region": lane.region,
+        "model_id": lane.model_id,
+        "model_snapshot": lane.model_snapshot,
+        "row_count": lane.row_count,
+        "input_tokens": lane.input_tokens,
+        "output_tokens": lane.output_tokens,
+        **_rates("", lane.sell),
+        **_rates("list_", lane.list),
+        "usage_charge_micro_usd": lane.usage_charge_micro_usd,
+        "fee_micro_usd": lane.fee_micro_usd,
+        "p95_dispatch_ms": health.p95_dispatch_ms,
+        "p50_completion_minutes": health.p50_completion_minutes,
+        "p95_completion_minutes": health.p95_completion_minutes,
+        # Parts per million are exact; the fraction is for reading only and no money is made from it.
+        "recent_error_rate_24h": health.error_ppm / 1_000_000,
+        "sample_count": health.sample_count,
+        "score_micro_usd": lane.score_micro_usd,
+    }
+
+
+def _rates(prefix: str, rates: Rates) -> dict[str, int]:
+    return {
+        f"{prefix}input_rate_micro_usd_per_mtok": rates.input_rate_micro_usd_per_mtok,
+        f"{prefix}output_rate_micro_usd_per_mtok": rates.output_rate_micro_usd_per_mtok,
+    }
+
+
+def _explanation(explanation: GroupExplanation) -> dict[str, Any]:
+    return {
+        "model": explanation.model_slug,
+        "chosen_lane_ids": list(explanation.chosen_lane_ids),
+        "runner_up_lane_id": explanation.runner_up_lane_id,
+        "margin_micro_usd": explanation.margin_micro_usd,
+        "candidates": [
+            {
+                "lane_id": candidate.lane_id,
+                "eligible": candidate.eligible,
+                "reason": candidate.reason,
+                "reason_text": candidate.reason_text,
+                "charge_micro_usd": candidate.charge_micro_usd if candidate.eligible else None,
+                "latency_penalty_micro_usd": candidate.latency_penalty_micro_usd if candidate.eligible else None,
+                "error_penalty_micro_usd": candidate.error_penalty_micro_usd if candidate.eligible else None,
+                "score_micro_usd": candidate.score_micro_usd if candidate.eligible else None,
+            }
+            for candidate in explanation.candidates
+        ],
+        "text": explanation.text,
+    }

@@ -1,0 +1,61 @@
+"""The engine's tasks. A message has no content: each task does due steps until there is none, or its turn is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from celery import shared_task
+
+from routing.services import collect, dispatch, finish, lanes
+
+# A turn ends so that a long queue of one kind does not keep a worker from the others; the sweep calls again.
+_TURN_SECONDS = 20.0
+
+
+def _while_due(step: Callable[[], bool]) -> None:
+    started = time.monotonic()
+    while step() and time.monotonic() - started < _TURN_SECONDS:
+        pass
+
+
+@shared_task(name="routing.start_sub_lanes")
+def start_sub_lanes() -> None:
+    """Cut queued sub-lanes into provider jobs."""
+    _while_due(dispatch.start_next_sub_lane)
+
+
+@shared_task(name="routing.submit_jobs")
+def submit_jobs() -> None:
+    """Send intended jobs, and look for those whose sending is unclear."""
+    _while_due(dispatch.submit_next_job)
+
+
+@shared_task(name="routing.poll_jobs")
+def poll_jobs() -> None:
+    """Ask providers how running jobs are doing."""
+    _while_due(collect.poll_next_job)
+
+
+@shared_task(name="routing.collect_jobs")
+def collect_jobs() -> None:
+    """Read the results of ended jobs."""
+    _while_due(collect.collect_next_job)
+
+
+@shared_task(name="routing.finish_batches")
+def finish_batches() -> None:
+    """Stitch and settle batches whose rows all have their outcome."""
+    _while_due(finish.finish_next_batch)
+
+
+@shared_task(name="routing.measure_lanes")
+def measure_lanes() -> None:
+    """Take the SLA snapshot."""
+    lanes.measure_lanes()
+
+
+@shared_task(name="routing.ensure_partitions")
+def ensure_partitions() -> None:
+    """Keep partitions ahead of the calendar."""
+    lanes.ensure_partitions()
