@@ -7,7 +7,7 @@ const cookie = (name, value) => {
   document.cookie = `${name}=${encodeURIComponent(value)};path=/;max-age=31536000;samesite=lax`;
 };
 
-// Emptied first, so that the same words are spoken again when they happen again.
+// Emptied first: the same words are spoken again when they happen again.
 const announce = (text, urgent) => {
   const region = byId(urgent ? "live-urgent" : "live");
   region.textContent = "";
@@ -18,8 +18,8 @@ const toast = (text, { tone = "", code = "" } = {}) => {
   const box = Object.assign(document.createElement("div"), { className: `toast ${tone}`, textContent: text });
   if (code) box.appendChild(document.createElement("code")).textContent = code;
   region.append(box);
-  if (region.matches(":popover-open")) region.hidePopover();
-  region.showPopover(); // shown anew, so that it stands above a dialog opened since
+  region.hidePopover();
+  region.showPopover(); // anew, so that it stands above a dialog opened since
   setTimeout(() => box.remove(), code || tone === "bad" ? 12000 : 5000);
   announce(text, tone === "bad");
   return box;
@@ -44,13 +44,13 @@ const copyNear = () => {
   } else if (button) copy(button.dataset.copy);
 };
 
-const setTheme = (theme) => {
-  cookie("theme", theme);
-  document.documentElement.dataset.theme = theme;
-  for (const button of all("[data-scheme]")) button.ariaPressed = button.dataset.scheme === theme;
+const setTheme = ({ dataset: { scheme } }) => {
+  cookie("theme", scheme);
+  document.documentElement.dataset.theme = scheme;
+  for (const button of all("[data-scheme]")) button.ariaPressed = button.dataset.scheme === scheme;
 };
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-if (zone && !/(^|; )zone=/.test(document.cookie)) cookie("zone", zone);
+if (zone && !document.cookie.includes("zone=")) cookie("zone", zone);
 
 // A hidden tab does not poll; a region that missed three polls says so.
 const polls = new Map();
@@ -95,7 +95,7 @@ on("htmx:afterRequest", ({ target, detail }) => {
 });
 const reasons = {
   0: "There is no connection.", 403: "You may not do this.", 404: "This is gone.",
-  429: "Too many requests; wait a moment.", 503: "The server is busy.",
+  429: "Too many requests.", 503: "The server is busy.",
 };
 const fail = ({ target, detail: { xhr, requestConfig: { verb, path } } }) => {
   if (polled(target)) return;
@@ -114,13 +114,13 @@ for (const type of ["responseError", "sendError", "timeout"]) on(`htmx:${type}`,
 Idiomorph.defaults.ignoreActiveValue = true;
 Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) => name !== "open" || !node.matches("details, dialog");
 let losing;
-on("htmx:beforeSwap", ({ detail: { target } }) => { losing = target.contains(focused()) && target.id; });
+on("htmx:beforeSwap", ({ detail: { target } }) => { losing = (target.open || target.contains(focused())) && target.id; });
 on("htmx:afterSettle", () => {
   const region = losing && focused() === document.body && byId(losing);
   if (!region) return;
-  const heading = one("h1, h2, h3", region) || region;
-  heading.tabIndex = -1;
-  heading.focus();
+  const next = one("[aria-invalid]", region) || one("h1, h2, h3", region) || region;
+  if (next.tabIndex) next.tabIndex = -1;
+  next.focus();
 });
 
 let opener;
@@ -161,7 +161,7 @@ const select = (box, shift) => {
 
 const clicks = {
   copy: (hit) => copy(hit.dataset.copy),
-  scheme: (hit) => setTheme(hit.dataset.scheme),
+  scheme: setTheme,
   close: (hit) => hit.closest("dialog").close(),
   retry: () => byId("banner").retry(),
   dismiss: hideBanner,
@@ -187,7 +187,7 @@ const keys = {
   "?": () => open(byId("keys")),
   j: () => step(1),
   k: () => step(-1),
-  x: () => one("[data-select]", focused().closest("tr") || document.head)?.click(),
+  x: () => focused().closest("tr")?.querySelector("[data-select]")?.click(),
   c: copyNear,
   "[": () => one("a[rel=prev]")?.click(),
   "]": () => one("a[rel=next]")?.click(),

@@ -183,13 +183,13 @@ def progress_bar(
     Args:
         label: names the bar for screen readers, for example the lane.
         completed: rows with a good outcome.
-        failed: rows with any other final outcome; shown at least four thousandths wide, so that one is seen.
+        failed: rows with any other final outcome; shown at least six thousandths wide, so that a single one is seen.
         total: all rows; None or 0 while it is not known.
         noun: what is counted.
     """
     whole = total or 0
     done_width = min(completed * 1000 // whole, 1000) if whole else 0
-    failed_width = max(failed * 1000 // whole, 4) if whole and failed else 0
+    failed_width = max(failed * 1000 // whole, 6) if whole and failed else 0
     failed_width = min(failed_width, 1000)
     done_width = min(done_width, 1000 - failed_width)
     spoken = f"{completed:,} of {whole:,} {noun}" if whole else f"{completed:,} {noun}, total not known yet"
