@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -24,7 +24,7 @@ from routing.providers.base import (
 )
 from routing.providers.registry import open_provider
 from simulators.openai.running import running_simulator
-from simulators.running import RunningSimulator, SimulatorProcess, running_process
+from simulators.running import RunningSimulator, running_process
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 
@@ -153,6 +153,9 @@ def answer_name(row: int) -> str:
     return f"ours-{row}"
 
 
-def running_own_process(kind: Kind, state_dir: Path) -> AbstractContextManager[SimulatorProcess]:
+@contextmanager
+def running_own_process(kind: Kind, state_dir: Path) -> Iterator[RunningSimulator]:
     """The simulator as a process of its own, so that its memory is not ours."""
-    return running_process(kind.provider, state_dir, dict(kind.at_once))
+    with running_process(kind.provider, state_dir) as started:
+        started.simulator.control.change_settings(**kind.at_once)
+        yield started.simulator

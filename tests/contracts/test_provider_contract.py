@@ -337,8 +337,8 @@ def test_the_key_is_in_no_representation(kit: Kit) -> None:
 
 def test_memory_stays_flat_on_the_way_out_and_back(kind: Kind, tmp_path: Path) -> None:
     row_count, padding = 3_000, "word " * 1_200
-    with running_own_process(kind, tmp_path) as process:
-        kit = Kit(kind, process.simulator)
+    with running_own_process(kind, tmp_path) as simulator:
+        kit = Kit(kind, simulator)
         provider = kit.provider
         submission = kit.submission([f"{padding}{row}" for row in range(row_count)])
         tracemalloc.start()
