@@ -11,6 +11,7 @@ import orjson
 
 from simulators import prose
 from simulators.openai import tokens
+from simulators.openai.refusals import context_length_refusal, count_within, output_limit, require_input
 
 Json = Mapping[str, object]
 
@@ -18,7 +19,6 @@ _VECTOR_SIZES = {"text-embedding-3-large": 3072}
 _VECTOR_SIZE = 1536
 _PROMPT_LIMIT_TOKENS = 16
 _MAX_CHOICES = 128
-_LIMIT_NAMES = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +47,6 @@ class Answer:
 
     body: Json
     usage: Usage
-
-
-class RefusedError(Exception):
-    """The model refuses the row with a 400."""
-
-    def __init__(self, message: str, param: str | None, code: str) -> None:
-        """Keep what the error body says."""
-        super().__init__(message)
-        self.message = message
-        self.param = param
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +81,9 @@ def answer_row(
         RefusedError: the request does not fit the endpoint or the context window.
     """
     model = str(body.get("model"))
-    _require_input(endpoint, body)
+    require_input(endpoint, body)
     input_tokens = input_tokens_of(endpoint, model, body)
-    limit_tokens = _output_limit(body)
+    limit_tokens = output_limit(body)
     if window_tokens is not None and input_tokens + (limit_tokens or 0) > window_tokens:
         raise context_length_refusal(window_tokens, input_tokens)
     usage = Usage(input_tokens=input_tokens, cached_tokens=min(wish.cached_tokens, input_tokens))
@@ -109,15 +98,6 @@ def answer_row(
     return _chat(ask, limit_tokens)
 
 
-def context_length_refusal(window_tokens: int, input_tokens: int) -> RefusedError:
-    """The refusal of a request that is longer than the model's window."""
-    message = (
-        f"This model's maximum context length is {window_tokens} tokens. However, your messages resulted in "
-        f"{input_tokens} tokens. Please reduce the length of the messages."
-    )
-    return RefusedError(message, "messages", "context_length_exceeded")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ask:
     body: Json
@@ -129,45 +109,6 @@ class _Ask:
 
     def public_id(self, prefix: str) -> str:
         return prefix + hashlib.sha256(self.seed.to_bytes(8, "big") + prefix.encode()).hexdigest()[:29]
-
-
-def _require_input(endpoint: str, body: Json) -> None:
-    param, kinds = {
-        "/v1/chat/completions": ("messages", (list,)),
-        "/v1/responses": ("input", (str, list)),
-        "/v1/embeddings": ("input", (str, list)),
-        "/v1/completions": ("prompt", (str, list)),
-    }[endpoint]
-    given = body.get(param)
-    if given is None:
-        raise RefusedError(f"Missing required parameter: '{param}'.", param, "missing_required_parameter")
-    if not isinstance(given, kinds):
-        raise RefusedError(f"Invalid type for '{param}'.", param, "invalid_type")
-    if not given:
-        raise RefusedError(f"Invalid '{param}': empty.", param, "empty_array")
-
-
-def _output_limit(body: Json) -> int | None:
-    limits = (_count_within(body, name, None) for name in _LIMIT_NAMES)
-    return next((limit for limit in limits if limit is not None), None)
-
-
-def _count_within(body: Json, name: str, maximum: int | None) -> int | None:
-    """A whole number of the request from 1 to `maximum`; None if it is not there."""
-    count = body.get(name)
-    if count is None:
-        return None
-    if not isinstance(count, int) or isinstance(count, bool):
-        raise RefusedError(f"Invalid type for '{name}': expected an integer.", name, "invalid_type")
-    if count < 1:
-        message = f"Invalid '{name}': integer below minimum value. Expected a value >= 1, but got {count} instead."
-        raise RefusedError(message, name, "integer_below_min_value")
-    if maximum is not None and count > maximum:
-        message = (
-            f"Invalid '{name}': integer above maximum value. Expected a value <= {maximum}, but got {count} instead."
-        )
-        raise RefusedError(message, name, "integer_above_max_value")
-    return count
 
 
 def _piece(ask: _Ask, seed: int, limit_tokens: int | None) -> _Piece:
@@ -187,7 +128,7 @@ def _piece(ask: _Ask, seed: int, limit_tokens: int | None) -> _Piece:
 
 
 def _choice_pieces(ask: _Ask, limit_tokens: int | None) -> list[_Piece]:
-    count = _count_within(ask.body, "n", _MAX_CHOICES) or 1
+    count = count_within(ask.body, "n", _MAX_CHOICES) or 1
     return [_piece(ask, ask.seed + index, limit_tokens) for index in range(count)]
 
 
@@ -307,7 +248,7 @@ def _embeddings(body: Json, served_model: str, usage: Usage) -> Answer:
     given = body.get("input")
     inputs = given if isinstance(given, list) and not all(isinstance(each, int) for each in given) else [given]
     natural_size = _VECTOR_SIZES.get(model, _VECTOR_SIZE)
-    size = _count_within(body, "dimensions", natural_size) or natural_size
+    size = count_within(body, "dimensions", natural_size) or natural_size
     as_base64 = body.get("encoding_format") == "base64"
     data = []
     for index, each in enumerate(inputs):

@@ -12,8 +12,9 @@ from pathlib import Path
 import orjson
 
 from simulators.faults import Fault, FaultKind, RowFaults
-from simulators.openai.answering import RefusedError, Usage, Wish, answer_row, content_digest, context_length_refusal
+from simulators.openai.answering import Usage, Wish, answer_row, content_digest
 from simulators.openai.records import BatchRecord
+from simulators.openai.refusals import RefusedError, context_length_refusal
 from simulators.openai.settings import Settings
 from simulators.openai.store import Store
 from simulators.openai.tokens import user_text
