@@ -60,13 +60,17 @@ def test_a_version_cannot_claim_to_be_of_another_transaction(app_cursor: psycopg
     ("attack", "rule"),
     [
         (
-            "INSERT INTO catalog_rateversion (lane_id, card, origin, valid_from, made_at, made_in_transaction)"
-            f" SELECT {A_LANE}, 'sell', 'operator', lanehouse_now() - interval '1 day', lanehouse_now(), 0",
+            (
+                "INSERT INTO catalog_rateversion (lane_id, card, origin, valid_from, made_at, made_in_transaction)"
+                f" SELECT {A_LANE}, 'sell', 'operator', lanehouse_now() - interval '1 day', lanehouse_now(), 0"
+            ),
             "rate_version_is_not_backdated",
         ),
         (
-            "INSERT INTO catalog_rateversion (lane_id, card, origin, valid_from, made_at, made_in_transaction)"
-            f" SELECT lane_id, card, origin, valid_from, made_at, 0 FROM catalog_rateversion WHERE id = {A_VERSION}",
+            (
+                "INSERT INTO catalog_rateversion (lane_id, card, origin, valid_from, made_at, made_in_transaction)"
+                f" SELECT lane_id, card, origin, valid_from, made_at, 0 FROM catalog_rateversion WHERE id = {A_VERSION}"
+            ),
             "rate_version_is_one_per_start",
         ),
         (
@@ -86,8 +90,10 @@ def test_a_version_cannot_claim_to_be_of_another_transaction(app_cursor: psycopg
             "model_name_means_one_model",
         ),
         (
-            "INSERT INTO catalog_modelname (name, kind, model_id)"
-            " SELECT 'gpt-4o-too', 'slug', id FROM catalog_model WHERE slug = 'gpt-4o'",
+            (
+                "INSERT INTO catalog_modelname (name, kind, model_id)"
+                " SELECT 'gpt-4o-too', 'slug', id FROM catalog_model WHERE slug = 'gpt-4o'"
+            ),
             "model_has_one_slug_among_its_names",
         ),
         ("UPDATE catalog_model SET successor_id = id", "model_does_not_succeed_itself"),

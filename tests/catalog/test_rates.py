@@ -76,8 +76,8 @@ def test_the_sell_card_is_the_provider_card_unless_it_is_given() -> None:
         == CardsEntry(provider_batch=batch).figures()["provider_batch"]
     )
     sold = CardsEntry(provider_batch=batch, sell=PublishedRates(input=110, output=220)).figures()
-    assert [figure.rate_micro_usd_per_mtok for figure in sold["sell"]][0] == 110
-    assert [figure.rate_micro_usd_per_mtok for figure in sold["provider_batch"]][0] == 100
+    assert next(figure.rate_micro_usd_per_mtok for figure in sold["sell"]) == 110
+    assert next(figure.rate_micro_usd_per_mtok for figure in sold["provider_batch"]) == 100
 
 
 def test_a_card_with_a_tier_is_not_quoted_below_it() -> None:
