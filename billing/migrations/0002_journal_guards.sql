@@ -201,6 +201,8 @@ DECLARE
     fee numeric;
     charged numeric;
     owed numeric;
+    earned numeric;
+    earned_fee numeric;
 BEGIN
     SELECT count(*),
            coalesce(sum(amount_micro_usd) FILTER (WHERE kind <> 'control_plane_fee'), 0),
@@ -212,12 +214,18 @@ BEGIN
         RAISE EXCEPTION 'receipt % differs from its lines', NEW.public_id
             USING ERRCODE = 'check_violation', CONSTRAINT = 'receipt_equals_its_lines';
     END IF;
-    SELECT coalesce(-sum(leg.amount_micro_usd), 0),
-           coalesce(-sum(leg.amount_micro_usd) FILTER (WHERE account.kind = 'customer_receivable'), 0)
-        INTO charged, owed
+    SELECT coalesce(-sum(leg.amount_micro_usd) FILTER (WHERE account.organisation_id = NEW.organisation_id), 0),
+           coalesce(-sum(leg.amount_micro_usd) FILTER (WHERE account.kind = 'customer_receivable'), 0),
+           coalesce(sum(leg.amount_micro_usd) FILTER (
+               WHERE account.kind IN ('revenue_usage', 'revenue_fee', 'ceiling_credit')), 0),
+           coalesce(sum(leg.amount_micro_usd) FILTER (WHERE account.kind = 'revenue_fee'), 0)
+        INTO charged, owed, earned, earned_fee
         FROM billing_ledgerleg leg JOIN billing_ledgeraccount account ON account.id = leg.account_id
-        WHERE leg.transaction_id = NEW.transaction_id AND account.organisation_id = NEW.organisation_id;
-    IF charged <> NEW.total_micro_usd OR owed <> NEW.receivable_micro_usd OR NOT EXISTS (
+        WHERE leg.transaction_id = NEW.transaction_id;
+    IF (charged, owed, earned, earned_fee) IS DISTINCT FROM
+        (NEW.total_micro_usd::numeric, NEW.receivable_micro_usd::numeric, NEW.total_micro_usd::numeric,
+         NEW.fee_micro_usd::numeric)
+    OR NOT EXISTS (
         SELECT FROM billing_ledgertransaction WHERE id = NEW.transaction_id AND kind = 'settlement'
         AND organisation_id = NEW.organisation_id AND business_key = 'settle:' || NEW.batch_public_id
     ) THEN
