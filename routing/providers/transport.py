@@ -36,7 +36,8 @@ class BoundedTransport(httpx2.HTTPTransport):
     """One connection a request, shut from outside when the deadline passes.
 
     Timeouts of single reads and writes let a slow drip go on for ever, so a timer shuts the socket: whatever the
-    request is blocked in then fails at once. Connections are not kept, because the timer must know its socket.
+    request is blocked in then fails at once. Connections are not kept, because the timer must know its socket. Only a
+    TLS handshake can outlast the deadline, by ``connect_seconds`` at most: its socket is not shown before it is done.
     """
 
     def __init__(self, limits: CallLimits, context: ssl.SSLContext) -> None:
@@ -57,7 +58,9 @@ class BoundedTransport(httpx2.HTTPTransport):
             response = super().handle_request(request)
         except BaseException as error:
             watch.stop()
-            if watch.passed and isinstance(error, httpx2.TransportError):
+            # Nothing was sent over a connection that was never made: that error says more than the deadline.
+            connecting = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+            if watch.passed and isinstance(error, httpx2.TransportError) and not connecting:
                 raise _deadline_error(request) from error
             raise
         assert isinstance(response.stream, httpx2.SyncByteStream)
