@@ -11,6 +11,7 @@ from ninja.renderers import BaseRenderer
 
 from accounts.selectors import Caller, caller_by_key
 from billing.api import router as billing_router
+from catalog.api import router as catalog_router
 from config.errors import add_handlers
 from ground.errors import AuthenticationFailed
 from routing.api import router as routing_router
@@ -51,3 +52,4 @@ api = NinjaAPI(
 add_handlers(api)
 api.add_router("", routing_router)
 api.add_router("", billing_router)
+api.add_router("", catalog_router)
