@@ -1,0 +1,18 @@
+"""Run all figures, or those named."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+FIGURES = ("quote_path",)
+
+
+def main(names: list[str]) -> None:
+    """Run the figures in their order."""
+    for name in names or FIGURES:
+        importlib.import_module(f"bench.{name}").run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
