@@ -22,9 +22,7 @@ HEARTBEAT_SECONDS: Final = 5.0
 app = Celery("lanehouse")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 # The default exchange leads to the queue of the same name without any binding.
-app.conf.task_queues = tuple(
-    Queue(name, exchange=Exchange("", no_declare=True), routing_key=name, no_declare=True) for name in QUEUES
-)
+app.conf.task_queues = tuple(Queue(name, exchange=Exchange(""), routing_key=name, no_declare=True) for name in QUEUES)
 app.conf.update(task_default_exchange="", beat_scheduler="config.celery_beat:SweepScheduler")
 # Celery's own fixup would close the database connection around each task; ``keep_connection_usable`` does better.
 app.conf["CELERY_DB_REUSE_MAX"] = 1_000_000_000

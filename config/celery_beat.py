@@ -38,6 +38,7 @@ PUBLISH_SECONDS: Final = 0.5
 STALLED_COUNT: Final = 100
 THREADS: Final = 4
 TICK_MAX_SECONDS: Final = 1.0
+CLOSE_SECONDS: Final = 1.0
 BEAT_PART: Final = "beat"
 
 
@@ -62,6 +63,13 @@ class InProcess:
         threading.Thread(target=self._work, args=(name,), name=f"sweep-{name}", daemon=True).start()
         return True
 
+    def wait_idle(self, seconds: float) -> bool:
+        """Wait until no step runs, and tell whether that came true."""
+        deadline = time.monotonic() + seconds
+        while self._running and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return not self._running
+
     def _work(self, name: str) -> None:
         try:
             with self._slots:
@@ -82,11 +90,13 @@ class InProcess:
 class BrokerDoor:
     """Publishes from a thread of its own, and gives up on a broker that does not answer in time."""
 
-    def __init__(self) -> None:
+    def __init__(self, queues: set[str]) -> None:
+        self._queues = queues
         self._publisher = Publisher()
         self._calls: queue.SimpleQueue[tuple[Callable[[str], bool], str, Future[bool]]] = queue.SimpleQueue()
         self._pending: Future[bool] | None = None
         self._stalled: dict[str, bool] = {}
+        self._ends = False
         threading.Thread(target=self._work, name="publish", daemon=True).start()
 
     def publish(self, name: str) -> bool:
@@ -97,7 +107,7 @@ class BrokerDoor:
 
     def look(self) -> None:
         """Note which queues nobody reads."""
-        for name in sorted({queue_of(name) for name in SECONDS_BETWEEN}):
+        for name in sorted(self._queues):
             stalled = not self._ask(self._is_read, name)
             if settings.CELERY_BROKER_URL and stalled != self._stalled.get(name, False):
                 logger.warning("queue %s %s", name, "is not read; its steps run here" if stalled else "is read again")
@@ -121,8 +131,17 @@ class BrokerDoor:
         except FutureTimeoutError:
             return False
 
+    def close(self) -> None:
+        """Let go of the broker, if it lets go in time."""
+        self._ask(self._end, "")
+
+    def _end(self, _name: str) -> bool:
+        self._publisher.close()
+        self._ends = True
+        return True
+
     def _work(self) -> None:
-        while True:
+        while not self._ends:
             call, argument, answer = self._calls.get()
             answer.set_result(call(argument))
 
@@ -134,15 +153,16 @@ class SweepScheduler(Scheduler):
         self._due: dict[str, float] = {}
         self._in_process_due: dict[str, float] = {}
         self._look_due = 0.0
-        self._door = BrokerDoor()
+        self._seconds_between = dict(options.pop("schedule", None) or SECONDS_BETWEEN)
+        self._door = BrokerDoor({queue_of(name) for name in self._seconds_between})
         self._here = InProcess(app)
         super().__init__(app, *arguments, **options)
 
     def setup_schedule(self) -> None:
         """Make everything due at once."""
         now = time.monotonic()
-        self._due = dict.fromkeys(SECONDS_BETWEEN, now)
-        self._in_process_due = dict.fromkeys(SECONDS_BETWEEN, now)
+        self._due = dict.fromkeys(self._seconds_between, now)
+        self._in_process_due = dict.fromkeys(self._seconds_between, now)
 
     def tick(self, *_arguments: object, **_options: object) -> float:
         """Start what is due and give the seconds until the next look."""
@@ -154,13 +174,15 @@ class SweepScheduler(Scheduler):
         for name, due in self._due.items():
             if due <= now:
                 # From now, not from when it was due: a process that was paused does not catch up.
-                self._due[name] = now + SECONDS_BETWEEN[name]
+                self._due[name] = now + self._seconds_between[name]
                 self._start(name, now)
         wait = min(self._due.values(), default=now + TICK_MAX_SECONDS) - time.monotonic()
         return min(max(wait, 0.0), TICK_MAX_SECONDS)
 
     def close(self) -> None:
-        """End without waiting for steps: their leases lapse and another process does them."""
+        """End, without waiting for long steps: their leases lapse and another process does them."""
+        self._door.close()
+        self._here.wait_idle(CLOSE_SECONDS)
 
     def _start(self, name: str, now: float) -> None:
         published = self._door.publish(name)

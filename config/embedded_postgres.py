@@ -45,10 +45,9 @@ SETTINGS = {
     "max_wal_senders": "0",
     "log_min_duration_statement": "2s",
 }
-# For tests: a crash of the machine may lose everything.
+# For tests: a crash of the machine may lose everything, but a crash of the server loses nothing committed.
 NOT_DURABLE = {
     "fsync": "off",
-    "synchronous_commit": "off",
     "full_page_writes": "off",
     "autovacuum": "off",
     "shared_buffers": "64MB",
@@ -166,15 +165,21 @@ class EmbeddedPostgres:
             lock.close()
 
     def destroy(self) -> None:
-        """Stop the server and delete its files: for tests."""
+        """Stop the server and delete its files: for tests.
+
+        Raises:
+            PostgresProblem: Another process runs it.
+        """
         self.stop(immediately=True)
-        if self._place is not None:
-            if self._kept is not None and not self.socket_dir.is_relative_to(self.home):
-                shutil.rmtree(self.socket_dir, ignore_errors=True)
-            shutil.rmtree(self.home, ignore_errors=True)
+        self._take_lock()
+        home = self.data_dir.resolve()
+        if (kept := secrets.load(home)) is not None and kept.socket_dir:
+            shutil.rmtree(kept.socket_dir, ignore_errors=True)
+        shutil.rmtree(home, ignore_errors=True)
         if self.data_dir.is_symlink():
             self.data_dir.unlink()
         self._lock_path.unlink(missing_ok=True)
+        self.stop()
 
     @property
     def _secrets(self) -> secrets.ServerSecrets:
@@ -235,9 +240,7 @@ class EmbeddedPostgres:
         kept = secrets.load(self.home)
         if (self._cluster / "PG_VERSION").exists():
             if kept is None:
-                raise PostgresProblem(
-                    f"The passwords of the database in {self.home} are missing; put back {secrets.FILE_NAME}."
-                )
+                raise PostgresProblem(f"The passwords in {self.home / secrets.FILE_NAME} are missing; put it back.")
         else:
             passwords = secrets.new_passwords()
             self._initialise(binaries, passwords[secrets.SUPERUSER])

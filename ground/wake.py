@@ -7,6 +7,7 @@ sender never waits for the broker; no queue is declared here (migration ``ground
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
@@ -36,6 +37,11 @@ def wake(name: str) -> None:
     """
     if settings.CELERY_BROKER_URL:
         transaction.on_commit(partial(_sender.ask, name), robust=True)
+
+
+def drain(seconds: float = 0.25) -> None:
+    """Wait, no longer than this, until what was asked for has been sent; then let go of the broker."""
+    _sender.drain(seconds)
 
 
 class Publisher:
@@ -121,6 +127,8 @@ class _Sender:
         self._pid = 0
         self._ready = threading.Condition()
         self._names: dict[str, None] = {}
+        self._ends = False
+        self._thread = threading.Thread(name="wake")
 
     def ask(self, name: str) -> None:
         """Note a name; the thread sends it at once."""
@@ -130,22 +138,39 @@ class _Sender:
             self._names[name] = None
             self._ready.notify()
 
+    def drain(self, seconds: float) -> None:
+        """End the thread once it has sent what is noted; the next ask starts another."""
+        if self._pid != os.getpid():
+            return
+        thread, self._pid = self._thread, 0
+        with self._ready:
+            self._ends = True
+            self._ready.notify()
+        thread.join(seconds)
+
     def _begin(self) -> None:
         """Start the thread; a forked process starts its own and lets its parent's connection be."""
         self._pid = os.getpid()
         self._ready = threading.Condition()
         self._names = {}
-        threading.Thread(target=self._run, name="wake", daemon=True).start()
+        self._ends = False
+        self._thread = threading.Thread(target=self._run, name="wake", daemon=True)
+        self._thread.start()
 
     def _run(self) -> None:
-        publisher = Publisher()
+        ready, publisher = self._ready, Publisher()
         while True:
-            with self._ready:
-                while not self._names:
-                    self._ready.wait()
+            with ready:
+                while not self._names and not self._ends:
+                    ready.wait()
                 names, self._names = tuple(self._names), {}
             for name in names:
                 publisher.publish(name)
+            if self._ends and not self._names:
+                publisher.close()
+                return
 
 
 _sender = _Sender()
+# A command that ends right after its commit still sends its hints.
+atexit.register(drain)

@@ -19,11 +19,11 @@ from config.postgres.ports import find_free
 LOG_MAX_BYTES: Final = 10 * 1024 * 1024
 
 
-class StartRefused(Exception):  # noqa: N818 -- it is said to a person, who reads a sentence
+class StartRefused(Exception):
     """The start cannot go on; the message is one sentence that says what is in the way."""
 
 
-class AlreadyRunning(Exception):  # noqa: N818 -- not an error: there is nothing to do
+class AlreadyRunning(Exception):
     """Another supervisor runs this state directory."""
 
 

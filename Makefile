@@ -1,0 +1,41 @@
+# Each target first brings .venv to the lock. `make run` needs python3 (3.11 or newer) with venv, and nothing else.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := run
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: run test test-faults test-browser test-slow check bench lock
+
+run: .venv/run.stamp
+	@exec $(BIN)/python -m config.supervisor
+
+test: .venv/dev.stamp
+	$(BIN)/pytest -q -n 2 -m "not faults and not browser and not slow"
+
+test-faults: .venv/dev.stamp
+	$(BIN)/pytest -q -m "faults" tests
+
+test-browser: .venv/dev.stamp
+	@scripts/install_chromium
+	$(BIN)/pytest -q -m "browser" tests
+
+test-slow: .venv/dev.stamp
+	$(BIN)/pytest -q -m "slow" tests
+
+check: .venv/dev.stamp
+	@scripts/check
+
+bench: .venv/dev.stamp
+	$(BIN)/python -m bench
+
+# The only target that asks the package index for something new.
+lock: .venv/dev.stamp
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate requirements/run.in -o requirements/run.txt
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate requirements/dev.in -o requirements/dev.txt
+
+.venv/run.stamp: requirements/run.txt
+	@scripts/install run
+
+.venv/dev.stamp: requirements/dev.txt .venv/run.stamp
+	@scripts/install dev

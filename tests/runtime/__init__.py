@@ -1,0 +1,1 @@
+"""The runtime: embedded PostgreSQL, broker, beat, supervisor."""
