@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from billing.domain.money import round_pico_to_micro
-from catalog.domain.records import Catalog, Endpoint, Rates
+from catalog.domain.records import Catalog, Endpoint, Model, Rates
 from ground.errors import InvalidRequest
 from routing.domain.estimate.images import image_rule
 from routing.domain.estimate.tables import vocabulary_named
-from routing.domain.estimate.tokens import GroupInput, RowTokens, estimate_rows
+from routing.domain.estimate.tokens import ModelRules, RowFacts, RowTokens, estimate_rows
+from routing.domain.estimate.weights import prepare_texts
 from routing.domain.jsonl import exact, fast
 from routing.domain.jsonl.faults import RowFault
 from routing.domain.jsonl.table import FileLimits, RowTable
@@ -145,7 +146,9 @@ def _read_file(
     try:
         table = fast.read_rows(body, limits)
         watch.lap("parse")
-        return table, {name: resolve_model(catalog, name, table.endpoint, at) for name in dict.fromkeys(table.model_names)}
+        return table, {
+            name: resolve_model(catalog, name, table.endpoint, at) for name in dict.fromkeys(table.model_names)
+        }
     except (fast.Trouble, ModelRefused):
         exact.report_errors(body, limits, _model_check(catalog, at))
     raise AssertionError("the fast path refused a file that the exact path accepts")
@@ -184,9 +187,12 @@ def _quote_groups(
     columns: _Columns,
     watch: _Stopwatch,
 ) -> Iterator[QuotedGroup]:
+    order = np.argsort(columns.group_indexes, kind="stable")
+    texts = prepare_texts([table.literals[row] for row in order.tolist()])
+    firsts = np.searchsorted(columns.group_indexes[order], np.arange(len(models) + 1)).tolist()
     for index, resolved in enumerate(models):
-        rows = np.flatnonzero(columns.group_indexes == index)
-        tokens = _estimate_group(table, rows, resolved)
+        rows = order[firsts[index] : firsts[index + 1]]
+        tokens = estimate_rows(texts, firsts[index], _facts(table, rows), _rules(resolved.model, table.endpoint))
         columns.input_tokens[rows] = tokens.input_tokens
         watch.lap("estimate")
         demand = GroupDemand(
@@ -211,22 +217,22 @@ def _quote_groups(
         watch.lap("price")
 
 
-def _estimate_group(table: RowTable, rows: npt.NDArray[np.int64], resolved: ResolvedModel) -> RowTokens:
-    model = resolved.model
+def _facts(table: RowTable, rows: npt.NDArray[np.int64]) -> RowFacts:
     positions = {row: position for position, row in enumerate(rows.tolist())} if table.extras else {}
-    group = GroupInput(
-        literals=[table.literals[row] for row in rows.tolist()],
+    return RowFacts(
         message_counts=table.message_counts[rows],
         limits=table.limits[rows],
         choices=table.choices[rows],
         extras={positions[row]: extras for row, extras in table.extras.items() if row in positions},
     )
-    return estimate_rows(
-        group,
-        vocabulary_named(model.vocabulary),
-        image_rule(model.slug),
+
+
+def _rules(model: Model, endpoint: Endpoint) -> ModelRules:
+    return ModelRules(
+        vocabulary=vocabulary_named(model.vocabulary),
+        image_rule=image_rule(model.slug),
         max_output_tokens=model.max_output_tokens,
-        makes_output=table.endpoint is not Endpoint.EMBEDDINGS,
+        makes_output=endpoint is not Endpoint.EMBEDDINGS,
     )
 
 
@@ -319,7 +325,8 @@ def _explanation(
     text = explain(ranking, workflow, settings.fee_micro_usd)
     if len(shares) > 1:
         second = shares[1].candidate.lane.lane_id
-        text += f" It would be over {settings.fill_percent} % full, so {shares[1].stop - shares[1].start} rows go to {second}."
+        moved_count = shares[1].stop - shares[1].start
+        text += f" It would be over {settings.fill_percent} % full, so {moved_count} rows go to {second}."
     return GroupExplanation(
         model_slug=resolved.model.slug,
         chosen_lane_ids=tuple(share.candidate.lane.lane_id for share in shares),

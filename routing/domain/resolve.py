@@ -62,7 +62,9 @@ def shown(name: str) -> str:
 def _unknown(catalog: Catalog, name: str) -> ModelRefused:
     close = near_matches(catalog.names, name)
     hint = f" Did you mean {', '.join(close)}?" if close else " GET /v1/models lists what is offered."
-    return ModelRefused(f"The model {shown(name)} does not exist.{hint}", param="body.model", extra={"near_matches": close})
+    return ModelRefused(
+        f"The model {shown(name)} does not exist.{hint}", param="body.model", extra={"near_matches": close}
+    )
 
 
 def _retired(model: Model, name: str) -> ModelRefused:

@@ -13,6 +13,7 @@ class _Body(msgspec.Struct):
     body: dict[str, Raw]
 
 
+FIRST_ASTRAL = 0x10000
 _decode = msgspec.json.Decoder(_Body).decode
 _BEYOND_ASCII = re.compile("[^\x00-\x7f]")
 
@@ -40,7 +41,7 @@ def outgoing_body(line: bytes, model_id: str) -> bytes:
 
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match[0])
-    if code < 0x10000:
+    if code < FIRST_ASTRAL:
         return f"\\u{code:04x}"
-    code -= 0x10000
+    code -= FIRST_ASTRAL
     return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"

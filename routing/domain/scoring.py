@@ -92,7 +92,9 @@ def rank_lanes(
         demand: Rows and estimated tokens of the group.
         fee_micro_usd: The fee of one sub-lane.
     """
-    candidates = [_judge(lane, sla.health(lane.model_slug, lane.lane_id), workflow, demand, fee_micro_usd) for lane in lanes]
+    candidates = [
+        _judge(lane, sla.health(lane.model_slug, lane.lane_id), workflow, demand, fee_micro_usd) for lane in lanes
+    ]
     eligible = [candidate for candidate in candidates if candidate.eligible]
     rejected = [candidate for candidate in candidates if not candidate.eligible]
     eligible.sort(key=lambda item: (item.score_micro_usd, item.charge_micro_usd, item.lane.lane_id))
@@ -103,7 +105,9 @@ def rank_lanes(
 def explain(ranking: Ranking, workflow: WorkflowProfile, fee_micro_usd: int) -> str:
     """Say in a few sentences why the best lane won, with every figure needed to compute the scores by hand."""
     best = ranking.eligible[0]
-    parts = [f"{best.lane.lane_id} scores {_terms(best, workflow)} micro-USD (the charge holds a fee of {fee_micro_usd})."]
+    parts = [
+        f"{best.lane.lane_id} scores {_terms(best, workflow)} micro-USD (the charge holds a fee of {fee_micro_usd})."
+    ]
     if ranking.runner_up:
         second = ranking.runner_up
         parts.append(f"Next is {second.lane.lane_id} with {_terms(second, workflow)}, {ranking.margin_micro_usd} more.")
@@ -157,5 +161,8 @@ def _rejection(lane: Lane, demand: GroupDemand) -> tuple[RejectionCode, str] | N
     if lane.rate_card is None:
         return RejectionCode.NO_RATE, "it has no rate that holds now"
     if demand.row_count < lane.minimum_rows:
-        return RejectionCode.BELOW_MINIMUM_ROWS, f"it takes {lane.minimum_rows} rows or more, the group has {demand.row_count}"
+        return (
+            RejectionCode.BELOW_MINIMUM_ROWS,
+            f"it takes {lane.minimum_rows} rows or more, the group has {demand.row_count}",
+        )
     return None

@@ -17,6 +17,8 @@ TILE_PX, TILE_FIT_PX, TILE_SHORT_SIDE_PX = 512, 2_048, 768
 PATCH_PX, PATCHES_AT_MOST = 32, 1_536
 UNKNOWN_SIZE_PX = (1_024, 1_024)
 LARGEST_TILED_PX = (2_048, 768)
+JPEG_MARK = 0xFF
+JPEG_FRAME_MARKERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 AREA_PX_PER_TOKEN, AREA_TOKENS_AT_MOST = 750, 1_600
 
 
@@ -143,9 +145,9 @@ def _webp_size_px(header: bytes) -> tuple[int, int]:
 def _jpeg_size_px(header: bytes) -> tuple[int, int]:
     """Walk the segments to the frame header (SOF0 to SOF15 without DHT, JPG and DAC)."""
     position = 2
-    while position + 9 <= len(header) and header[position] == 0xFF:
+    while position + 9 <= len(header) and header[position] == JPEG_MARK:
         marker = header[position + 1]
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+        if marker in JPEG_FRAME_MARKERS:
             height_px, width_px = struct.unpack(">HH", header[position + 5 : position + 9])
             return width_px, height_px
         position += 2 + int.from_bytes(header[position + 2 : position + 4], "big")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from routing.domain.estimate.images import ImagePart, ImageRule, ceiling_image_tokens, estimated_image_tokens
 from routing.domain.estimate.tables import WEIGHT_SCALE, Vocabulary
 from routing.domain.estimate.tools import ToolCost, tool_cost
-from routing.domain.estimate.weights import Literal, weigh_rows
+from routing.domain.estimate.weights import RowTexts, prepare_texts, weigh_rows
 
 TokenCounts = npt.NDArray[np.int64]
 
@@ -31,20 +30,28 @@ class RowExtras:
     listed_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupInput:
-    """What the estimator needs to know of a group's rows, each sequence in row order.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowFacts:
+    """What the estimator needs to know of rows besides their strings; one entry a row, in the order of the strings.
 
-    ``literals``: JSON string literals that count as text. ``message_counts``: messages (0 for embeddings, which have
-    no framing). ``limits``: output tokens allowed, 0 where the row sets none. ``choices``: ``n``. ``extras``: by
-    position within the group, only for rows that have any.
+    ``message_counts`` is 0 for embeddings, which have no framing. ``limits`` are output tokens allowed, 0 where the row
+    sets none. ``choices`` is ``n``. ``extras`` is by position, only for rows that have any.
     """
 
-    literals: Sequence[Sequence[Literal]]
     message_counts: TokenCounts
     limits: TokenCounts
     choices: TokenCounts
     extras: dict[int, RowExtras] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRules:
+    """How a model counts and what it can put out; ``makes_output`` is False for embeddings."""
+
+    vocabulary: Vocabulary
+    image_rule: ImageRule
+    max_output_tokens: int
+    makes_output: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,37 +65,39 @@ class RowTokens:
     ceiling_output_tokens: TokenCounts
 
 
-def estimate_rows(
-    group: GroupInput, vocabulary: Vocabulary, rule: ImageRule, *, max_output_tokens: int, makes_output: bool
-) -> RowTokens:
+def estimate_rows(texts: RowTexts, first: int, facts: RowFacts, rules: ModelRules) -> RowTokens:
     """Estimate the tokens of a group's rows and bound them.
 
     Input: weights clipped to the vocabulary's band, framing, tool constants, images. Output before any history:
     ``min(limit, input / 2 + 100)`` per choice. Ceiling: one token a byte, the same constants, and the limit.
 
     Args:
-        group: The rows.
-        vocabulary: Of the group's model.
-        rule: Image formula of the group's model.
-        max_output_tokens: The model's own limit, used where a row sets none and as a cap.
-        makes_output: False for embeddings.
+        texts: The strings of all rows; the group's are those from position ``first`` on.
+        first: Position of the group's first row in ``texts``.
+        facts: The group's rows, one after the other.
+        rules: Of the group's model.
     """
-    literals, constant, bound = _with_extras(group, vocabulary, rule)
-    weighed = weigh_rows(literals, vocabulary)
-    text = (weighed.scaled_tokens + WEIGHT_SCALE // 2) // WEIGHT_SCALE
-    low = -(-weighed.text_bytes * vocabulary.band_low_per_mille // 1_000)
-    high = weighed.text_bytes * vocabulary.band_high_per_mille // 1_000
-    framing = np.where(
-        group.message_counts > 0, group.message_counts * vocabulary.message_tokens + vocabulary.request_tokens, 0
-    )
+    vocabulary, stop = rules.vocabulary, first + len(facts.limits)
+    constant, bound, tool_texts = _extras(facts, rules)
+    scaled = weigh_rows(texts, first, stop, vocabulary)
+    text_bytes = texts.text_bytes[first:stop]
+    if tool_texts:
+        tools = prepare_texts([(literal,) for literal in tool_texts.values()])
+        positions = list(tool_texts)
+        scaled[positions] += weigh_rows(tools, 0, len(tools), vocabulary)
+        text_bytes = text_bytes.copy()
+        text_bytes[positions] += tools.text_bytes
+    text = (scaled + WEIGHT_SCALE // 2) // WEIGHT_SCALE
+    low = -(-text_bytes * vocabulary.band_low_per_mille // 1_000)
+    high = text_bytes * vocabulary.band_high_per_mille // 1_000
+    framing = facts.message_counts * vocabulary.message_tokens + (facts.message_counts > 0) * vocabulary.request_tokens
     input_tokens = np.clip(text, low, np.maximum(low, high)) + framing + constant
-    ceiling_input = weighed.text_bytes + framing + bound
-    output, output_high, ceiling_output = _outputs(group, input_tokens, max_output_tokens, makes_output=makes_output)
+    output, output_high, ceiling_output = _outputs(facts, input_tokens, rules)
     return RowTokens(
         input_tokens=input_tokens,
         output_tokens=output,
         output_high_tokens=output_high,
-        ceiling_input_tokens=np.maximum(ceiling_input, input_tokens),
+        ceiling_input_tokens=np.maximum(text_bytes + framing + bound, input_tokens),
         ceiling_output_tokens=ceiling_output,
     )
 
@@ -99,35 +108,35 @@ def band_percent(*, vocabulary_is_public: bool) -> int:
 
 
 def _outputs(
-    group: GroupInput, input_tokens: TokenCounts, max_output_tokens: int, *, makes_output: bool
+    facts: RowFacts, input_tokens: TokenCounts, rules: ModelRules
 ) -> tuple[TokenCounts, TokenCounts, TokenCounts]:
-    if not makes_output:
+    """Give estimate, high and ceiling of the output."""
+    if not rules.makes_output:
         none = np.zeros_like(input_tokens)
         return none, none, none
-    limit = np.where(group.limits > 0, np.minimum(group.limits, max_output_tokens), max_output_tokens)
+    is_limited = facts.limits > 0
+    limit = np.where(is_limited, np.minimum(facts.limits, rules.max_output_tokens), rules.max_output_tokens)
     one = np.minimum(limit, input_tokens // 2 + OUTPUT_BASE_TOKENS)
-    one_high = np.where(group.limits > 0, limit, np.minimum(limit, 2 * one))
-    return one * group.choices, one_high * group.choices, limit * group.choices
+    one_high = np.where(is_limited, limit, np.minimum(limit, 2 * one))
+    return one * facts.choices, one_high * facts.choices, limit * facts.choices
 
 
-def _with_extras(
-    group: GroupInput, vocabulary: Vocabulary, rule: ImageRule
-) -> tuple[Sequence[Sequence[Literal]], TokenCounts, TokenCounts]:
-    """Give the literals with the tools' text, and the constants of estimate and ceiling per row."""
-    constant = np.zeros(len(group.literals), dtype=np.int64)
-    if not group.extras:
-        return group.literals, constant, constant
-    bound = constant.copy()
-    literals = list(group.literals)
+def _extras(facts: RowFacts, rules: ModelRules) -> tuple[TokenCounts, TokenCounts, dict[int, bytes]]:
+    """Give per row the constants of the estimate and of the ceiling, and by position the tools' text as a literal."""
+    constant = np.zeros(len(facts.limits), dtype=np.int64)
+    if not facts.extras:
+        return constant, constant, {}
+    bound, rule = constant.copy(), rules.image_rule
+    literals: dict[int, bytes] = {}
     costs: dict[bytes, ToolCost] = {}
-    for position, extras in group.extras.items():
+    for position, extras in facts.extras.items():
         constant[position] += extras.listed_tokens + sum(estimated_image_tokens(image, rule) for image in extras.images)
         bound[position] += extras.listed_tokens + sum(ceiling_image_tokens(image, rule) for image in extras.images)
         if extras.tools:
             cost = costs.get(extras.tools_key)
             if cost is None:
-                cost = costs[extras.tools_key] = tool_cost(extras.tools, vocabulary)
-            literals[position] = (*literals[position], cost.literal)
+                cost = costs[extras.tools_key] = tool_cost(extras.tools, rules.vocabulary)
+            literals[position] = cost.literal
             constant[position] += cost.constant_tokens
             bound[position] += cost.ceiling_tokens
-    return literals, constant, bound
+    return constant, bound, literals

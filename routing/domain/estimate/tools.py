@@ -57,7 +57,7 @@ def tool_cost(tools: tuple[Any, ...], vocabulary: Vocabulary) -> ToolCost:
     )
 
 
-def _ruled(tool: Any, texts: list[str], per_function_tokens: int) -> int:
+def _ruled(tool: object, texts: list[str], per_function_tokens: int) -> int:
     """Add a function's counted texts to ``texts`` and give its constant tokens; odd shapes count as their JSON."""
     function = tool.get("function", tool) if isinstance(tool, Mapping) else None
     if not isinstance(function, Mapping):

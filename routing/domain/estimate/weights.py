@@ -1,8 +1,8 @@
-"""Sums of pair weights over the strings of many rows at once.
+r"""Sums of pair weights over the strings of many rows at once.
 
 The strings come as JSON literals, quotes and escapes included, and are never decoded one by one: quotes and the
 backslash of a simple escape become NUL, the letter after it becomes the byte it stands for. Only rows with a
-``\\u`` escape are decoded. Each row begins at an even byte, so its sum does not depend on its neighbours.
+``\u`` escape are decoded. Each row begins at an even byte, so its sum does not depend on its neighbours.
 """
 
 from __future__ import annotations
@@ -28,44 +28,63 @@ for _letter, _byte in ((b"b", 8), (b"f", 12), (b"n", 10), (b"r", 13), (b"t", 9))
     _UNESCAPED[_letter[0]] = _byte
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeighedRows:
-    """Per row: ``scaled_tokens`` (tokens x ``WEIGHT_SCALE``) and ``text_bytes``, the UTF-8 bytes the text stands for."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowTexts:
+    r"""The strings of many rows made ready for weighing by any vocabulary.
 
-    scaled_tokens: npt.NDArray[np.int64]
+    ``text_bytes`` are the UTF-8 bytes each row's strings stand for. ``pairs`` are all rows' byte pairs end to end;
+    row r's begin at ``starts[r]``. Rows with a ``\u`` escape have their pairs in ``decoded`` instead.
+    """
+
     text_bytes: npt.NDArray[np.int64]
+    pairs: npt.NDArray[np.uint16]
+    starts: npt.NDArray[np.int64]
+    decoded: dict[int, npt.NDArray[np.uint16]]
+
+    def __len__(self) -> int:
+        """Give the number of rows."""
+        return len(self.starts)
 
 
-def weigh_rows(literals: Sequence[Sequence[Literal]], vocabulary: Vocabulary) -> WeighedRows:
-    """Sum the weights of each row's JSON string literals.
+def prepare_texts(literals: Sequence[Sequence[Literal]]) -> RowTexts:
+    """Lay the strings of rows end to end.
 
     Args:
-        literals: For each row its string literals, quotes included, valid JSON and UTF-8.
-        vocabulary: Whose weights.
+        literals: For each row its JSON string literals, quotes included, valid JSON and UTF-8.
     """
-    row_count = len(literals)
-    lengths = np.fromiter(map(len, chain.from_iterable(literals)), dtype=np.int64)
-    counts = np.fromiter(map(len, literals), dtype=np.int64, count=row_count)
-    firsts = np.cumsum(counts) - counts
+    flat = list(chain.from_iterable(literals))
+    lengths = np.fromiter(map(len, flat), dtype=np.int64, count=len(flat))
+    counts = np.fromiter(map(len, literals), dtype=np.int64, count=len(literals))
     ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-    row_bytes = ends[firsts + counts] - ends[firsts]
+    last = np.cumsum(counts)
+    row_bytes = ends[last] - ends[last - counts]
     pads = np.where(row_bytes == 0, 2, row_bytes & 1)
     buffer = _joined(literals, pads)
     starts = np.cumsum(row_bytes + pads) - (row_bytes + pads)
-    shift = np.repeat(np.cumsum(pads) - pads, counts)
-    opening = ends[:-1] + shift
+    opening = ends[:-1] + np.repeat(np.cumsum(pads) - pads, counts)
     codes = np.frombuffer(buffer, dtype=np.uint8)
     codes[opening] = 0
     codes[opening + lengths - 1] = 0
     text_bytes = row_bytes - 2 * counts
-    escaped_rows = _unescape_simple(codes, starts, text_bytes)
-    scaled = _sums(np.frombuffer(buffer, dtype="<u2"), starts >> 1, vocabulary.weights)
-    for row in escaped_rows:
+    decoded: dict[int, npt.NDArray[np.uint16]] = {}
+    for row in _unescape_simple(codes, starts, text_bytes):
         text = b"\0" + "\0\0".join(_decode_strings(b"[" + b",".join(literals[row]) + b"]")).encode() + b"\0"
-        padded = text + b"\0" * (len(text) & 1)
-        scaled[row] = _sums(np.frombuffer(padded, dtype="<u2"), np.zeros(1, np.int64), vocabulary.weights)[0]
-        text_bytes[row] = len(text) - 2 * int(counts[row])
-    return WeighedRows(scaled_tokens=scaled, text_bytes=text_bytes)
+        text_bytes[row] = len(text) - 2 * len(literals[row])
+        decoded[row] = np.frombuffer(text + b"\0" * (len(text) & 1), dtype="<u2")
+    return RowTexts(
+        text_bytes=text_bytes, pairs=np.frombuffer(buffer, dtype="<u2"), starts=starts >> 1, decoded=decoded
+    )
+
+
+def weigh_rows(texts: RowTexts, first: int, stop: int, vocabulary: Vocabulary) -> npt.NDArray[np.int64]:
+    """Give tokens x ``WEIGHT_SCALE`` of the rows from ``first`` up to but not including ``stop``."""
+    end = texts.starts[stop] if stop < len(texts) else len(texts.pairs)
+    begin = texts.starts[first]
+    scaled = _sums(texts.pairs[begin:end], texts.starts[first:stop] - begin, vocabulary.weights)
+    for row, pairs in texts.decoded.items():
+        if first <= row < stop:
+            scaled[row - first] = _sums(pairs, np.zeros(1, np.int64), vocabulary.weights)[0]
+    return scaled
 
 
 def _joined(literals: Sequence[Sequence[Literal]], pads: npt.NDArray[np.int64]) -> bytearray:
@@ -77,18 +96,18 @@ def _joined(literals: Sequence[Sequence[Literal]], pads: npt.NDArray[np.int64]) 
 def _unescape_simple(
     codes: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], text_bytes: npt.NDArray[np.int64]
 ) -> list[int]:
-    """Turn two-byte escapes into NUL and their byte, in place; give the rows that hold a ``\\u`` escape."""
+    r"""Turn two-byte escapes into NUL and their byte, in place; give the rows that hold a ``\u`` escape."""
     escapes = np.flatnonzero(codes == BACKSLASH)
     if not escapes.size:
         return []
     escapes = _true_escapes(escapes)
     letters = codes[escapes + 1]
-    rows = np.searchsorted(starts, escapes, side="right") - 1
     codes[escapes + 1] = _UNESCAPED[letters]
     codes[escapes] = 0
-    text_bytes -= np.bincount(rows, minlength=len(starts))
-    unicode_rows: list[int] = np.unique(rows[letters == LETTER_U]).tolist()
-    return unicode_rows
+    before = np.searchsorted(escapes, starts)
+    text_bytes -= np.diff(before, append=len(escapes))
+    unicode_escapes = escapes[letters == LETTER_U]
+    return sorted(set((np.searchsorted(starts, unicode_escapes, side="right") - 1).tolist()))
 
 
 def _true_escapes(backslashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -98,7 +117,8 @@ def _true_escapes(backslashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     if fresh.all():
         return backslashes
     run_start = np.repeat(backslashes[fresh], np.diff(np.append(np.flatnonzero(fresh), len(backslashes))))
-    return backslashes[(backslashes - run_start) & 1 == 0]
+    begins: npt.NDArray[np.int64] = backslashes[(backslashes - run_start) & 1 == 0]
+    return begins
 
 
 def _sums(

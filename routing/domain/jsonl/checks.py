@@ -7,7 +7,7 @@ from typing import Any
 
 from catalog.domain.records import Endpoint
 from routing.domain.jsonl import contents
-from routing.domain.jsonl.faults import DuplicateNames, duplicate_name, fail, require_type
+from routing.domain.jsonl.faults import DuplicateNames, Json, duplicate_name, fail, require_type
 
 MAXIMUM_CUSTOM_ID_CHARACTERS = 512
 MAXIMUM_CHOICES = 128
@@ -53,7 +53,7 @@ def check_envelope(row: Mapping[str, Any], file_endpoint: Endpoint | None) -> En
 
 def check_body(row: Mapping[str, Any], endpoint: Endpoint) -> Mapping[str, Any]:
     """Give the row's ``body`` after checking everything in it that the quote relies on."""
-    body = _required(row, "body", "body")
+    body: Mapping[str, Any] = _required(row, "body", "body")
     require_type(body, dict, "body", "an object")
     if isinstance(body, DuplicateNames):
         duplicate_name(body, "body")
@@ -110,7 +110,7 @@ def _check_parameters(body: Mapping[str, Any], endpoint: Endpoint) -> None:
         fail("invalid_value", f"{names} differ; send one of them.", f"body.{LIMIT_NAMES[endpoint][0]}")
 
 
-def _required(holder: Mapping[str, Any], name: str, param: str) -> Any:
+def _required(holder: Mapping[str, Any], name: str, param: str) -> Json:
     if name not in holder:
         fail("missing_required_parameter", f"{param} is missing.", param)
     return holder[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.domain.records import Endpoint
-from routing.domain.jsonl.faults import DuplicateNames, duplicate_name, fail, require_type
+from routing.domain.jsonl.faults import DuplicateNames, Json, duplicate_name, fail, require_type
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
@@ -24,7 +24,7 @@ EMBEDDING_LIMITS = (
 )
 
 
-def check_messages(messages: Any) -> None:
+def check_messages(messages: Json) -> None:
     """Check chat messages: a list, not empty, of objects with a role and content of the right types."""
     require_type(messages, list, "body.messages", "a list")
     if not messages:
@@ -33,7 +33,7 @@ def check_messages(messages: Any) -> None:
         _check_message(message, f"body.messages[{index}]")
 
 
-def check_response_input(value: Any) -> None:
+def check_response_input(value: Json) -> None:
     """Check the input of a responses row: a string, or a list of messages, calls and call outputs."""
     if isinstance(value, str):
         return
@@ -45,7 +45,7 @@ def check_response_input(value: Any) -> None:
         _check_item(item, f"body.input[{index}]")
 
 
-def check_embedding_input(value: Any) -> None:
+def check_embedding_input(value: Json) -> None:
     """Check the input of an embeddings row: a string, strings, a token list or token lists, within both limits."""
     if isinstance(value, str):
         _check_embedding_text(value)
@@ -68,7 +68,7 @@ def check_embedding_input(value: Any) -> None:
         fail("invalid_type", "body.input must hold only strings, only tokens or only token lists.", "body.input")
 
 
-def check_tools(tools: Any, param: str, endpoint: Endpoint) -> None:
+def check_tools(tools: Json, param: str, endpoint: Endpoint) -> None:
     """Check that tools are a list of objects; on responses only functions, for other tools cost what no row tells."""
     if tools is None:
         return
@@ -79,7 +79,7 @@ def check_tools(tools: Any, param: str, endpoint: Endpoint) -> None:
             fail("unsupported_parameter", f"{param}[{index}]: only function tools are supported.", param)
 
 
-def _check_message(message: Any, param: str) -> None:
+def _check_message(message: Json, param: str) -> None:
     require_type(message, dict, param, "an object")
     if isinstance(message, DuplicateNames):
         duplicate_name(message, param)
@@ -95,7 +95,7 @@ def _check_message(message: Any, param: str) -> None:
     _check_content(message["content"], f"{param}.content")
 
 
-def _check_item(item: Any, param: str) -> None:
+def _check_item(item: Json, param: str) -> None:
     require_type(item, dict, param, "an object")
     if isinstance(item, DuplicateNames):
         duplicate_name(item, param)
@@ -121,7 +121,7 @@ def _check_role(message: dict[str, Any], param: str) -> None:
         fail("invalid_value", f"{param}.role must be one of {', '.join(sorted(ROLES))}.", f"{param}.role")
 
 
-def _check_content(content: Any, param: str) -> None:
+def _check_content(content: Json, param: str) -> None:
     if isinstance(content, str):
         return
     if not isinstance(content, list):
@@ -132,7 +132,7 @@ def _check_content(content: Any, param: str) -> None:
         _check_part(part, f"{param}[{index}]")
 
 
-def _check_part(part: Any, param: str) -> None:
+def _check_part(part: Json, param: str) -> None:
     require_type(part, dict, param, "an object")
     kind = part.get("type")
     if "type" not in part:
@@ -164,7 +164,7 @@ def _check_image(part: dict[str, Any], kind: str, param: str) -> None:
         fail("invalid_value", f"{param}.detail must be auto, low or high.", f"{param}.detail")
 
 
-def _check_tool_calls(calls: Any, param: str) -> None:
+def _check_tool_calls(calls: Json, param: str) -> None:
     if calls is None:
         return
     require_type(calls, list, param, "a list")
@@ -195,4 +195,6 @@ def _check_embedding_text(text: str) -> None:
 def _check_token_lists(lists: list[list[int]]) -> None:
     longest, total = max(map(len, lists)), sum(map(len, lists))
     if longest > MAXIMUM_EMBEDDING_TEXT_TOKENS or total > MAXIMUM_EMBEDDING_REQUEST_TOKENS:
-        fail("too_many_inputs", f"body.input has {total} tokens, {longest} in one text. {EMBEDDING_LIMITS}", "body.input")
+        fail(
+            "too_many_inputs", f"body.input has {total} tokens, {longest} in one text. {EMBEDDING_LIMITS}", "body.input"
+        )

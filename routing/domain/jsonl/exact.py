@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -12,7 +13,7 @@ import numpy as np
 
 from catalog.domain.records import Endpoint
 from ground.errors import DuplicateId, RowError, RowErrors
-from routing.domain.jsonl.checks import check_body, check_custom_id, check_envelope
+from routing.domain.jsonl.checks import MAXIMUM_CUSTOM_ID_CHARACTERS, check_body, check_custom_id, check_envelope
 from routing.domain.jsonl.faults import DuplicateNames, RowFault, duplicate_name, fail
 from routing.domain.jsonl.lines import split_lines
 from routing.domain.jsonl.table import FileLimits
@@ -21,6 +22,7 @@ MAXIMUM_DEPTH = 100
 ERRORS_LISTED = 100
 DUPLICATE_IDS_LISTED = 1_000
 INTEGER_CHARACTERS = 18
+HIGH_SURROGATES, LOW_SURROGATES = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
 
 ModelCheck = Callable[[str, Endpoint], RowFault | None]
 
@@ -34,7 +36,7 @@ def decode_line(line: bytes) -> dict[str, Any]:
     Raises:
         RowFault: ``invalid_encoding``, ``too_deep``, ``invalid_json_line`` or ``duplicate_key``.
     """
-    if _depth(line) > MAXIMUM_DEPTH:
+    if nesting_depth(line) > MAXIMUM_DEPTH:
         fail("too_deep", f"The line nests deeper than {MAXIMUM_DEPTH} levels.")
     try:
         text = line.decode("utf-8")
@@ -74,8 +76,8 @@ def report_errors(body: bytes, limits: FileLimits, check_model: ModelCheck) -> N
         over = limits.maximum_rows
         raise RowErrors([RowError(code="too_many_rows", message=message, row=over, line=numbers[over])])
     findings = _Findings(limits=limits, check_model=check_model)
-    for row, (text, number) in enumerate(zip(lines.texts, numbers, strict=True)):
-        findings.read(row, number, text)
+    for row, number in enumerate(numbers):
+        findings.read(row, number, lines.text(row))
     findings.raise_if_any()
 
 
@@ -96,7 +98,10 @@ class _Findings:
         custom_id = None
         try:
             if len(text) > self.limits.maximum_row_bytes:
-                fail("row_too_large", f"The row has {len(text)} bytes; at most {self.limits.maximum_row_bytes} are allowed.")
+                fail(
+                    "row_too_large",
+                    f"The row has {len(text)} bytes; at most {self.limits.maximum_row_bytes} are allowed.",
+                )
             decoded = decode_line(text)
             custom_id = _readable_id(decoded)
             check_custom_id(decoded)
@@ -108,8 +113,8 @@ class _Findings:
             return
         if len(self.places[custom_id]) > 1:
             first = self.places[custom_id][0][1]
-            fault = RowFault("duplicate_custom_id", f"This custom_id already stands on line {first}.", "custom_id")
-            self._add(fault, row, line, custom_id)
+            repeated = RowFault("duplicate_custom_id", f"This custom_id already stands on line {first}.", "custom_id")
+            self._add(repeated, row, line, custom_id)
 
     def _judge(self, decoded: Mapping[str, Any]) -> None:
         endpoint = check_envelope(decoded, self.endpoint)
@@ -150,10 +155,10 @@ class _Findings:
 def _readable_id(decoded: Mapping[str, Any]) -> str | None:
     """Give the ``custom_id`` if it can be named as it stands."""
     value = decoded.get("custom_id")
-    return value if isinstance(value, str) and 0 < len(value) <= 512 else None
+    return value if isinstance(value, str) and 0 < len(value) <= MAXIMUM_CUSTOM_ID_CHARACTERS else None
 
 
-def _depth(line: bytes) -> int:
+def nesting_depth(line: bytes) -> int:
     """Give how deep brackets nest outside strings, or a lower figure that is surely within the bound."""
     if line.count(b"[") + line.count(b"{") <= MAXIMUM_DEPTH:
         return 0
@@ -168,10 +173,10 @@ def _has_lone_surrogate(text: str) -> bool:
     for match in _ESCAPE.finditer(text):
         unit = int(match[1], 16) if match[1] else 0
         follows = match.start() == high_ends_at
-        is_low = 0xDC00 <= unit <= 0xDFFF
+        is_low = unit in LOW_SURROGATES
         if is_low != (follows and is_low) or (high_ends_at >= 0 and not (follows and is_low)):
             return True
-        high_ends_at = match.end() if 0xD800 <= unit <= 0xDBFF else -1
+        high_ends_at = match.end() if unit in HIGH_SURROGATES else -1
     return high_ends_at >= 0
 
 
@@ -179,9 +184,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) == len(pairs):
         return value
-    seen: set[str] = set()
     twice = DuplicateNames(value)
-    twice.first_duplicate = next(name for name, _ in pairs if name in seen or seen.add(name))
+    counts = Counter(name for name, _ in pairs)
+    twice.first_duplicate = next(name for name, count in counts.items() if count > 1)
     return twice
 
 

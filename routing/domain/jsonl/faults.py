@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
+
+Json: TypeAlias = Any
+"""A decoded JSON value of any type."""
+
+SHOWN_NAME_CHARACTERS = 40
 
 
-class RowFault(Exception):  # noqa: N818 - a finding about a row, turned into a RowError by its reader
+class RowFault(Exception):
     """One fault of one row: stable code, a message without content, and the field at fault."""
 
     def __init__(self, code: str, message: str, param: str | None = None) -> None:
@@ -28,13 +33,17 @@ def fail(code: str, message: str, param: str | None = None) -> NoReturn:
 
 def duplicate_name(found: DuplicateNames, param: str | None) -> NoReturn:
     """Raise ``duplicate_key`` for an object with a name that stands twice; the name itself is the customer's text."""
-    known = found.first_duplicate if found.first_duplicate.isidentifier() and len(found.first_duplicate) <= 40 else None
+    known = (
+        found.first_duplicate
+        if found.first_duplicate.isidentifier() and len(found.first_duplicate) <= SHOWN_NAME_CHARACTERS
+        else None
+    )
     where = param or "the row"
     named = f"the name {known} twice" if known else "a name twice"
     fail("duplicate_key", f"{where} holds {named}; which one counts would be a guess.", param)
 
 
-def require_type(value: Any, kind: type, param: str, wanted: str) -> None:
+def require_type(value: Json, kind: type, param: str, wanted: str) -> None:
     """Raise ``invalid_type`` unless the value is of the kind; true and false are not numbers."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         fail("invalid_type", f"{param} must be {wanted}.", param)

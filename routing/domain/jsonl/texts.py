@@ -13,6 +13,7 @@ from catalog.domain.records import Endpoint
 from routing.domain.estimate.images import ImagePart, data_uri_size_px
 from routing.domain.estimate.tokens import RowExtras
 from routing.domain.jsonl.contents import IMAGE_PARTS
+from routing.domain.jsonl.faults import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ def counted_body(body: Mapping[str, Any], endpoint: Endpoint) -> CountedBody:
     return CountedBody(literals=literals, message_count=message_count, extras=extras)
 
 
-def _embedding(value: Any) -> CountedBody:
+def _embedding(value: Json) -> CountedBody:
     inputs = [value] if isinstance(value, str) else value
     if isinstance(inputs[0], str):
         return CountedBody(literals=tuple(orjson.dumps(text) for text in inputs), message_count=0, extras=None)
@@ -76,17 +77,32 @@ def _collect_part(part: Mapping[str, Any], texts: list[str], images: list[ImageP
         return
     holder = part if part["type"] == "input_image" else part["image_url"]
     url = holder["image_url"] if part["type"] == "input_image" else holder["url"]
+    images.append(image_part(url, holder.get("detail")))
+
+
+def image_part(url: str, detail: str | None) -> ImagePart:
+    """Give an image as the estimator sees it; only a data URI tells its size, and nothing is ever fetched."""
     width_px, height_px = data_uri_size_px(url) if url.startswith("data:") else (0, 0)
     if not (width_px and height_px):
         width_px = height_px = 0
-    images.append(ImagePart(is_low_detail=holder.get("detail") == "low", width_px=width_px, height_px=height_px))
+    return ImagePart(is_low_detail=detail == "low", width_px=width_px, height_px=height_px)
+
+
+def schema_text(answer: Mapping[str, Any]) -> str | None:
+    """Give the JSON schema that a ``response_format`` holds, as the JSON it is."""
+    return json.dumps(answer.get("json_schema"), ensure_ascii=False) if answer.get("type") == "json_schema" else None
 
 
 def _schemas(body: Mapping[str, Any]) -> Iterator[str]:
     """Give the JSON schema of the answer, chat or responses shape, as the JSON it is."""
     wanted = body.get("response_format")
-    if isinstance(wanted, dict) and wanted.get("type") == "json_schema":
-        yield json.dumps(wanted.get("json_schema"), ensure_ascii=False)
+    schema = schema_text(wanted) if isinstance(wanted, dict) else None
+    if schema is not None:
+        yield schema
     shape = body.get("text")
-    if isinstance(shape, dict) and isinstance(shape.get("format"), dict) and shape["format"].get("type") == "json_schema":
+    if (
+        isinstance(shape, dict)
+        and isinstance(shape.get("format"), dict)
+        and shape["format"].get("type") == "json_schema"
+    ):
         yield json.dumps(shape["format"], ensure_ascii=False)

@@ -1,0 +1,215 @@
+"""The fast path and the exact path accept and refuse the same files, and give the same table."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import numpy as np
+import orjson
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ground.errors import RowErrors
+from routing.domain.estimate.weights import prepare_texts
+from routing.domain.jsonl import exact, fast
+from routing.domain.jsonl.checks import check_body, check_custom_id, check_envelope, choice_count, output_limit_tokens
+from routing.domain.jsonl.lines import split_lines
+from routing.domain.jsonl.table import FileLimits, RowTable
+from routing.domain.jsonl.texts import counted_body
+from tests.routing.domain.sample import jsonl, row
+
+LIMITS = FileLimits(maximum_rows=50, maximum_row_bytes=20_000)
+
+
+def slow_says(body: bytes) -> str | None:
+    """The first code of the exact path, None for a good file."""
+    try:
+        exact.report_errors(body, LIMITS, lambda _name, _endpoint: None)
+    except RowErrors as error:
+        return error.code
+    return None
+
+
+def fast_table(body: bytes) -> RowTable | None:
+    try:
+        return fast.read_rows(body, LIMITS)
+    except fast.Trouble:
+        return None
+
+
+def assert_agreement(body: bytes) -> None:
+    table, code = fast_table(body), slow_says(body)
+    assert (table is None) == (code is not None), (code, body)
+    if table is not None:
+        assert_same_as_plain(table, body)
+
+
+def assert_same_as_plain(table: RowTable, body: bytes) -> None:
+    """The slow twin: every row read to the letter, one by one."""
+    lines = split_lines(body)
+    endpoint = None
+    for index in range(len(lines)):
+        decoded = exact.decode_line(lines.text(index))
+        endpoint = check_envelope(decoded, endpoint)
+        inner = check_body(decoded, endpoint)
+        counted = counted_body(inner, endpoint)
+        assert table.custom_ids[index] == check_custom_id(decoded)
+        assert table.model_names[index] == inner["model"]
+        assert table.message_counts[index] == counted.message_count
+        assert table.limits[index] == output_limit_tokens(inner, endpoint)
+        assert table.choices[index] == choice_count(inner, endpoint)
+        mine, plain = prepare_texts([table.literals[index]]), prepare_texts([counted.literals])
+        assert mine.text_bytes[0] == plain.text_bytes[0]
+        extras = table.extras.get(index)
+        assert (extras.images if extras else ()) == (counted.extras.images if counted.extras else ())
+        assert (extras.tools if extras else ()) == (counted.extras.tools if counted.extras else ())
+
+
+SEEDS = [
+    jsonl(row("a"), row("b", temperature=0.5), row("c", n=3, top_p=1, seed=7, stop=["x"], user="u")),
+    jsonl(row("a", messages=[{"role": "system", "content": "s"}, {"role": "user", "content": 'a\n"b"\\ é 😀'}])),
+    jsonl(
+        row(
+            "t",
+            tools=[{"type": "function", "function": {"name": "f", "parameters": {"properties": {"a": {"type": "x"}}}}}],
+            response_format={"type": "json_schema", "json_schema": {"name": "r", "schema": {"type": "object"}}},
+        )
+    ),
+    jsonl(
+        row(
+            "i",
+            messages=[
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "text", "text": "hi"},
+                        {"type": "image_url", "image_url": {"url": "https://a.b/c.png", "detail": "low"}},
+                    ],
+                }
+            ],
+        )
+    ),
+    jsonl(
+        row(
+            "h",
+            messages=[
+                {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}
+            ],
+        )
+    ),
+    jsonl(row("r", url="/v1/responses", input=[{"role": "user", "content": [{"type": "input_text", "text": "q"}]}])),
+    jsonl(row("e", url="/v1/embeddings", input=["one", "two"]), row("f", url="/v1/embeddings", input=[[1, 2], [3]])),
+    orjson.dumps(row("only")),
+]
+PIECES = [
+    b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b" ", b"\n", b"\r", b"\r\n", b"\t", b"\0", b"\x0c", b"\xff",
+    b"\xc3\xa9", b"\xe2\x80\xa8", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\\u", b"\\ud83d", b"\\ude00", b"\\u0000", b"\\n",
+    b'\\"', b"null", b"true", b"false", b"NaN", b"0", b"1", b"-1", b"1.0", b"1e999", b"01", b"99999999999999999999999",
+    b'"model":"x",', b'"n":2,', b'"":0,', b'"custom_id":"z",', b'"role":"user",', b'"content":"",', b'"name":"n",',
+    b'"stream":true,', b'"max_tokens":7,', b'"max_completion_tokens":7,', b'"temperature":9,', b'"m\\u006fdel":"y",',
+    b'"stream":false,', b"[[[[", b"]]]]", b"[" * 120 + b"]" * 120, b'"x":[],', b'" :', b'{"a":1}', b'"audio":{},',
+]  # fmt: skip
+
+
+def mutated(random_source: random.Random) -> bytes:
+    body = bytearray(random_source.choice(SEEDS))
+    if random_source.random() < 0.3:
+        body = bytearray(bytes(body).replace(b'":', b'": ').replace(b',"', b', "'))
+    for _ in range(random_source.choice((1, 1, 1, 2, 3))):
+        position = random_source.randrange(len(body) + 1)
+        action = random_source.random()
+        if action < 0.55:
+            if random_source.random() < 0.5:
+                names = [index for index, code in enumerate(body) if code in b"{,"]
+                position = random_source.choice(names) + 1 if names else position
+            body[position:position] = random_source.choice(PIECES)
+        elif action < 0.75:
+            del body[position : position + random_source.choice((1, 1, 2, 5, 40))]
+        elif action < 0.9:
+            end = min(len(body), position + random_source.choice((1, 8, 30)))
+            body[position:position] = body[position:end]
+        elif position < len(body):
+            body[position] = random_source.randrange(256)
+    return bytes(body)
+
+
+def test_mutated_files_get_the_same_verdict_on_both_paths() -> None:
+    random_source = random.Random(20_260_301)
+    accepted = 0
+    for _ in range(6_000):
+        body = mutated(random_source)
+        assert_agreement(body)
+        accepted += slow_says(body) is None
+    assert 500 < accepted < 5_500
+
+
+def test_every_piece_in_every_gap_of_a_row_gets_the_same_verdict() -> None:
+    for seed in SEEDS[:4]:
+        gaps = [index + 1 for index, code in enumerate(seed) if code in b'{,:["}']
+        for piece in PIECES:
+            for gap in gaps[::3]:
+                assert_agreement(seed[:gap] + piece + seed[gap:])
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+known_names = st.sampled_from(
+    ["model", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_p", "n", "stop", "tools", "stream",
+     "response_format", "input", "instructions", "functions", "seed", "user", "web_search_options", "modalities"]
+)  # fmt: skip
+contents = st.text(max_size=30) | st.lists(
+    st.fixed_dictionaries({"type": st.just("text"), "text": st.text(max_size=9)}, optional={"x": json_values}),
+    max_size=3,
+)
+messages = st.lists(
+    st.fixed_dictionaries(
+        {"role": st.sampled_from(["user", "system", "assistant", "tool"]), "content": contents},
+        optional={"name": st.text(max_size=5), "x": json_values},
+    ),
+    max_size=4,
+)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> bytes:
+    ending = draw(st.sampled_from([b"\n", b"\r\n", b"\n\n", b"\n \t\n"]))
+    rows = []
+    for index in range(draw(st.integers(1, 4))):
+        item: dict[str, Any] = row(str(index), messages=draw(messages))
+        item["body"].update(draw(st.dictionaries(known_names, json_values, max_size=1)))
+        if draw(st.integers(0, 9)) == 0:
+            item[draw(st.text(max_size=3) | st.sampled_from(["url", "method", "custom_id", "body"]))] = draw(
+                json_values
+            )
+        rows.append(json.dumps(item, ensure_ascii=draw(st.booleans())).encode())
+    return ending.join(rows) + draw(st.sampled_from([b"", ending]))
+
+
+@given(files())
+@settings(max_examples=400, deadline=None)
+def test_generated_files_get_the_same_verdict_on_both_paths(body: bytes) -> None:
+    assert_agreement(body)
+
+
+@given(st.lists(st.lists(st.text(max_size=40), max_size=3), min_size=1, max_size=6))
+@settings(max_examples=200, deadline=None)
+def test_a_row_weighs_the_same_alone_and_in_company(rows: list[list[str]]) -> None:
+    from routing.domain.estimate.tables import vocabulary_named
+    from routing.domain.estimate.weights import weigh_rows
+
+    vocabulary = vocabulary_named("o200k")
+    literals = [[orjson.dumps(text) for text in texts] for texts in rows]
+    together = prepare_texts(literals)
+    alone = [weigh_rows(prepare_texts([one]), 0, 1, vocabulary)[0] for one in literals]
+    assert weigh_rows(together, 0, len(rows), vocabulary).tolist() == [int(value) for value in alone]
+    assert together.text_bytes.tolist() == [sum(len(text.encode()) for text in texts) for texts in rows]
+    assert np.all(together.text_bytes >= 0)
