@@ -144,10 +144,15 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
-CELERY_BROKER_TRANSPORT_OPTIONS = (
-    {
+
+
+def broker_options(url: str) -> dict[str, Any]:
+    """Give the transport's options for a broker address."""
+    if not url.startswith("pgmq:"):
+        return {}
+    return {
         # Without it the transport takes DATABASE_URL before this address (seen in its source).
-        "conn_string": CELERY_BROKER_URL.replace("pgmq:", "postgresql:", 1),
+        "conn_string": url.replace("pgmq:", "postgresql:", 1),
         "wait_time_seconds": 0,
         "use_notify": True,
         "init_extension": False,
@@ -155,9 +160,9 @@ CELERY_BROKER_TRANSPORT_OPTIONS = (
         "pool_size": 2,
         "pool_timeout": 0.25,
     }
-    if CELERY_BROKER_URL.startswith("pgmq:")
-    else {}
-)
+
+
+CELERY_BROKER_TRANSPORT_OPTIONS = broker_options(CELERY_BROKER_URL)
 
 # What follows are the product's own numbers (docs/operations.md says what each does).
 CONTROL_PLANE_FEE_MICRO_USD = env.integer("LANEHOUSE_FEE_MICRO_USD", 20_000)
