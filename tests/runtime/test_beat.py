@@ -104,7 +104,11 @@ def test_a_step_that_still_runs_is_not_started_again(
 ) -> None:
     settings.CELERY_BROKER_URL = ""
     let_go = threading.Event()
-    steps.add("slow", lambda: let_go.wait(10) and None)
+
+    def wait() -> None:
+        let_go.wait(10)
+
+    steps.add("slow", wait)
     steps.add("sweep")
     tick_for(scheduler(slow=0.1, sweep=0.1), 0.6)
     assert steps.counts["slow"] == 1
@@ -161,6 +165,6 @@ def test_every_scheduled_name_is_a_task() -> None:
 def test_queues_are_never_declared() -> None:
     from config.celery import app
 
-    queues = app.amqp.queues.values()
+    queues: list[Any] = list(app.amqp.queues.values())
     assert {queue.name for queue in queues} == {"engine", "deliveries"}
     assert all(queue.no_declare and queue.exchange.name == "" for queue in queues)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from config.embedded_postgres import EmbeddedPostgres
@@ -76,7 +76,7 @@ class Product:
 
     def tree(self) -> list[psutil.Process]:
         assert self.process is not None
-        return psutil.Process(self.process.pid).children(recursive=True)
+        return list(psutil.Process(self.process.pid).children(recursive=True))
 
     def child(self, word: str) -> psutil.Process | None:
         assert self.process is not None
