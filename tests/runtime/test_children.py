@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 import pytest
 
 from config.supervisor.children import Child, ChildSpec, end_leftovers
