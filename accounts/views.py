@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
-from django.forms import BaseForm
 from django.http import HttpResponse
 
 from accounts.forms import SignInForm
@@ -16,7 +16,7 @@ class SignIn(LoginView):
     authentication_form = SignInForm
     redirect_authenticated_user = True
 
-    def form_invalid(self, form: BaseForm) -> HttpResponse:
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         """Redraw the form with its errors."""
         response = super().form_invalid(form)
         response.status_code = 422

@@ -1,1 +1,1 @@
-"""Figures of speed, each as a ratio to a floor measured in the same run: ``make bench``, or ``python -m bench NAME``."""
+"""Figures of speed, each a ratio to a floor measured in the same run: ``make bench``, or ``python -m bench NAME``."""

@@ -6,10 +6,39 @@ import random
 
 import orjson
 
-_WORDS = (
-    "order parcel invoice refund account delivery window colour battery manual replacement receipt address courier"
-    " colleague schedule meeting contract clause summary review paragraph table figure estimate rate request answer"
-).split()
+_WORDS = tuple(
+    # One string reads better than forty quoted words.
+    [
+        "order",
+        "parcel",
+        "invoice",
+        "refund",
+        "account",
+        "delivery",
+        "window",
+        "colour",
+        "battery",
+        "manual",
+        "replacement",
+        "receipt",
+        "address",
+        "courier",
+        "colleague",
+        "schedule",
+        "meeting",
+        "contract",
+        "clause",
+        "summary",
+        "review",
+        "paragraph",
+        "table",
+        "figure",
+        "estimate",
+        "rate",
+        "request",
+        "answer",
+    ]
+)
 
 
 def mixed_rows(row_count: int, *, bytes_per_row: int) -> bytes:

@@ -49,7 +49,7 @@ def running_product(*, web_workers: int = 1) -> Iterator[Product]:
             }
             printed = manage("bootstrap_sample", database_url=server.app_dsn)
             values = dict(line.split("=", 1) for line in printed.splitlines() if "=" in line)
-            web = subprocess.Popen(
+            web = subprocess.Popen(  # noqa: S603 -- our own server
                 [
                     *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", "127.0.0.1"),
                     *("--port", str(port), "--workers", str(web_workers), "--http", "1", "--no-ws"),

@@ -30,7 +30,10 @@ def _measure(product: Product, name: str, body: bytes, call_count: int) -> None:
 
     def quote() -> None:
         connection.request(
-            "POST", "/v1/quotes/model", body, {"Authorization": f"Bearer {product.api_key}", "Content-Type": "text/plain"}
+            "POST",
+            "/v1/quotes/model",
+            body,
+            {"Authorization": f"Bearer {product.api_key}", "Content-Type": "text/plain"},
         )
         answer = connection.getresponse()
         content = answer.read()

@@ -6,7 +6,6 @@ import django.db.models.deletion
 import django.db.models.expressions
 from django.db import migrations, models
 
-
 TABLES = (Path(__file__).parent / "0001_partitioned_tables.sql").read_text()
 DROP_TABLES = "DROP TABLE routing_rowoutcome; DROP FUNCTION routing_outcome_is_final(); DROP TABLE routing_quote;"
 
