@@ -28,6 +28,7 @@ class Options:
     web_workers: int
     web_threads: int
     engine_processes: int
+    make_sample: bool
     show_sample: bool
 
     @property
@@ -45,7 +46,8 @@ def read_options() -> Options:
         web_workers=env.integer("LANEHOUSE_WEB_WORKERS", 1),
         web_threads=env.integer("LANEHOUSE_WEB_THREADS", 8),
         engine_processes=env.integer("LANEHOUSE_ENGINE_PROCESSES", 2),
-        show_sample=env.flag("LANEHOUSE_SHOW_SAMPLE", default=True),
+        make_sample=env.flag("LANEHOUSE_SAMPLE", default=True),
+        show_sample=env.flag("LANEHOUSE_SAMPLE", default=True) and env.flag("LANEHOUSE_SHOW_SAMPLE", default=True),
     )
 
 

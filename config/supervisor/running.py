@@ -93,7 +93,7 @@ class Supervisor:
         environment = told.child_environment(self.state, found, self.options, simulator_port)
         self._migrate(environment, found.owner_url)
         self._manage(environment, "collectstatic", "--no-input", "-v", "0")
-        values = self._make_sample(environment)
+        values = self._make_sample(environment) if self.options.make_sample else {}
         specs = told.child_specs(self.state, found, self.options, simulator_port)
         self._children = [Child(spec, self.state, environment) for spec in specs]
         for child in self._children:
