@@ -6,38 +6,10 @@ import random
 
 import orjson
 
-_WORDS = tuple(
-    # One string reads better than forty quoted words.
-    [
-        "order",
-        "parcel",
-        "invoice",
-        "refund",
-        "account",
-        "delivery",
-        "window",
-        "colour",
-        "battery",
-        "manual",
-        "replacement",
-        "receipt",
-        "address",
-        "courier",
-        "colleague",
-        "schedule",
-        "meeting",
-        "contract",
-        "clause",
-        "summary",
-        "review",
-        "paragraph",
-        "table",
-        "figure",
-        "estimate",
-        "rate",
-        "request",
-        "answer",
-    ]
+_WORDS = (
+    *("order", "parcel", "invoice", "refund", "account", "delivery", "window", "colour", "battery", "manual"),
+    *("replacement", "receipt", "address", "courier", "colleague", "schedule", "meeting", "contract", "clause"),
+    *("summary", "review", "paragraph", "table", "figure", "estimate", "rate", "request", "answer"),
 )
 
 
