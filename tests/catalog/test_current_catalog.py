@@ -68,10 +68,8 @@ def test_a_load_is_a_few_queries(operator: User) -> None:
         ("UPDATE catalog_model SET max_output_tokens = 1", (True, False)),
         ("DELETE FROM catalog_modelname WHERE kind = 'alias'", (True, False)),
         (
-            (
-                "INSERT INTO catalog_slasample SELECT lane_id, taken_at + interval '1 second', 'measured', 1, 1, 1, 1, 1, 1"
-                " FROM catalog_slasample"
-            ),
+            """INSERT INTO catalog_slasample
+               SELECT lane_id, taken_at + interval '1 second', 'measured', 1, 1, 1, 1, 1, 1 FROM catalog_slasample""",
             (False, True),
         ),
     ],
