@@ -53,7 +53,7 @@ def fits(wanted: dict[str, Any], got: QuotePlan | RowErrors) -> bool:
     if not isinstance(got, RowErrors):
         return False
     listed = [error.line for error in got.errors if error.line is not None]
-    return got.code == wanted["code"] and listed == wanted.get("lines", listed)
+    return bool(got.code == wanted["code"]) and listed == wanted.get("lines", listed)
 
 
 def acceptable(case: dict[str, Any]) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from dataclasses import replace
 from datetime import timedelta
@@ -146,9 +147,8 @@ def test_responses_rows_count_input_and_instructions() -> None:
 
 
 def test_escaped_text_counts_as_what_it_stands_for() -> None:
-    plain = '{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","messages":[{"role":"user","content":"caf\u00e9 \u6771\u4eac \U0001f600"}]}}'
-    escaped = orjson.dumps(orjson.loads(plain)).decode("utf-8").encode("ascii", "backslashreplace").decode()
-    escaped = escaped.replace("\\xe9", "\\u00e9").replace("\\U0001f600", "\\ud83d\\ude00")
+    item = row("a", messages=[{"role": "user", "content": "caf\u00e9 \u6771\u4eac \U0001f600"}])
+    plain, escaped = json.dumps(item, ensure_ascii=False), json.dumps(item)
     assert escaped != plain
     bodies = [plain.encode(), escaped.encode()]
     plans = [make_quote_plan(body, HOUSE, WorkflowProfile(), QuoteSettings(), AT) for body in bodies]
