@@ -25,6 +25,7 @@ from catalog.domain.records import (
 )
 
 RETIRED = "retired"
+_KINDS = {kind.value: kind for kind in TokenKind}
 
 
 def read_catalog(version: int, sla: SlaSnapshot, at: datetime) -> Catalog:
@@ -103,15 +104,28 @@ def figures_in_force(
         versions = versions.filter(origin=origin)
     in_force = versions.order_by("lane", "card", "-valid_from").distinct("lane", "card").values("pk")
     figures: defaultdict[tuple[int, str, int], list[RateFigure]] = defaultdict(list)
-    for line in models.RateLine.objects.filter(version__in=in_force).select_related("version"):
-        figures[line.version.lane_id, line.version.card, line.version_id].append(
+    # Plain tuples: some two thousand lines, read while quotes wait.
+    for lane, card, version, kind, published, discount, rate, is_derived, tier in models.RateLine.objects.filter(
+        version__in=in_force
+    ).values_list(
+        "version__lane_id",
+        "version__card",
+        "version_id",
+        "kind",
+        "published_rate_micro_usd_per_mtok",
+        "discount_basis_points",
+        "rate_micro_usd_per_mtok",
+        "is_derived",
+        "context_from_tokens",
+    ):
+        figures[lane, card, version].append(
             RateFigure(
-                kind=TokenKind(line.kind),
-                published_rate_micro_usd_per_mtok=line.published_rate_micro_usd_per_mtok,
-                discount_basis_points=line.discount_basis_points,
-                rate_micro_usd_per_mtok=line.rate_micro_usd_per_mtok,
-                is_derived=line.is_derived,
-                context_from_tokens=line.context_from_tokens,
+                kind=_KINDS[kind],
+                published_rate_micro_usd_per_mtok=published,
+                discount_basis_points=discount,
+                rate_micro_usd_per_mtok=rate,
+                is_derived=is_derived,
+                context_from_tokens=tier,
             )
         )
     return {(lane, card): (version, tuple(lines)) for (lane, card, version), lines in figures.items()}

@@ -25,19 +25,23 @@ _BEDROCK_REVISION = re.compile(r"-v\d+:\d+$|-\d+:\d+$")
 def main(facts_path: Path) -> None:
     """Print the document."""
     facts = [json.loads(line) for line in facts_path.read_text(encoding="utf-8").splitlines() if line]
+    print(json.dumps(build_document(facts), indent=1))  # noqa: T201 -- the result
+
+
+def build_document(facts: list[Fact]) -> dict[str, Any]:
+    """Give the document: house models first, then every other model on offer, then the retired ones without lanes."""
     models = {model["slug"]: model for model in reviewed.house_models()}
     taken = {name["name"] for model in models.values() for name in model["names"]}
     for entry in _offered(facts):
         if not taken & {entry["snapshot"], entry["slug"], *entry["names"]}:
             _add(models, entry)
     _retire(models, facts)
-    document = {
+    return {
         "facts_as_of": reviewed.AS_OF,
         "providers_with_adapter": ["openai"],
         "providers": [{"slug": slug, "name": name} for slug, name in reviewed.PROVIDERS.items()],
         "models": [_finished(models[slug]) for slug in sorted(models)],
     }
-    print(json.dumps(document, indent=1))  # noqa: T201 -- the result
 
 
 def _offered(facts: list[Fact]) -> Iterator[dict[str, Any]]:

@@ -76,7 +76,16 @@ def test_a_row_says_what_an_operator_needs(desk: Client, clock: Clock) -> None:
     record_sla_snapshot({KEY: health}, clock.now())
     row = _text(desk.get(PAGE, {"text": "gpt-4o-2024-08-06"}))
     row = row[row.index(ROW) : row.index("</tr>", row.index(ROW))]
-    for shown in ("In rotation", ">55<", "1.23 %", "n 1,200", "$1.25", "$5.00", ">2,000,000<", "4,998,000,000 tokens free"):
+    for shown in (
+        "In rotation",
+        ">55<",
+        "1.23 %",
+        "n 1,200",
+        "$1.25",
+        "$5.00",
+        ">2,000,000<",
+        "4,998,000,000 tokens free",
+    ):
         assert shown in row
     assert "prior" not in row
 
