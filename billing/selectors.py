@@ -196,11 +196,11 @@ _LAWS = {
 }
 
 
-@transaction.atomic
+@transaction.atomic(durable=True)
 def prove_ledger() -> Proof:
     """Prove all books of all organisations: legs, balances, holds, receipts. Reads everything; not for a page's path.
 
-    In one snapshot, so that work going on meanwhile breaks no law.
+    In one snapshot of its own, so that work going on meanwhile breaks no law; never inside another transaction.
     """
     with connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")

@@ -75,21 +75,22 @@ CREATE CONSTRAINT TRIGGER transaction_balances AFTER INSERT ON billing_ledgertra
 CREATE FUNCTION billing_take_legs() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
+    is_foreign boolean;
+    is_late boolean;
     moved_count bigint;
     owner_count bigint;
 BEGIN
-    IF EXISTS (
-        SELECT FROM new_legs LEFT JOIN billing_ledgertransaction header ON header.id = new_legs.transaction_id
-        WHERE header.created_in IS DISTINCT FROM pg_current_xact_id()
-    ) THEN
+    SELECT bool_or(header.created_in IS DISTINCT FROM pg_current_xact_id()),
+           bool_or(touched.leg_count <> (SELECT count(*) FROM billing_ledgerleg leg
+                                         WHERE leg.transaction_id = touched.transaction_id))
+        INTO is_foreign, is_late
+        FROM (SELECT transaction_id, count(*) AS leg_count FROM new_legs GROUP BY transaction_id) touched
+        LEFT JOIN billing_ledgertransaction header ON header.id = touched.transaction_id;
+    IF is_foreign THEN
         RAISE EXCEPTION 'a leg can only be written together with its own transaction'
             USING ERRCODE = 'check_violation', CONSTRAINT = 'legs_come_with_their_transaction';
     END IF;
-    IF EXISTS (
-        SELECT FROM new_legs GROUP BY transaction_id
-        HAVING count(*) <> (SELECT count(*) FROM billing_ledgerleg leg
-                            WHERE leg.transaction_id = new_legs.transaction_id)
-    ) THEN
+    IF is_late THEN
         RAISE EXCEPTION 'all legs of a transaction are written by one statement'
             USING ERRCODE = 'check_violation', CONSTRAINT = 'legs_come_in_one_statement';
     END IF;

@@ -45,9 +45,13 @@ BEGIN
         SELECT * INTO STRICT balance FROM billing_customerbalance
             WHERE organisation_id = p_organisation_id FOR NO KEY UPDATE;
     END IF;
-    UPDATE billing_hold SET state = 'expired', closed_at = lanehouse_now()
-        WHERE organisation_id = p_organisation_id AND state = 'open' AND expires_at <= lanehouse_now();
-    IF FOUND THEN
+    -- Asked first: an update that finds nothing still costs its triggers.
+    IF EXISTS (
+        SELECT FROM billing_hold
+        WHERE organisation_id = p_organisation_id AND state = 'open' AND expires_at <= lanehouse_now()
+    ) THEN
+        UPDATE billing_hold SET state = 'expired', closed_at = lanehouse_now()
+            WHERE organisation_id = p_organisation_id AND state = 'open' AND expires_at <= lanehouse_now();
         SELECT * INTO STRICT balance FROM billing_customerbalance WHERE organisation_id = p_organisation_id;
     END IF;
     RETURN balance;

@@ -73,22 +73,22 @@ CREATE FUNCTION billing_write_settlement_legs(
 ) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
-    book text;
+    house_book text;
     customer text;
 BEGIN
-    SELECT kind, public_id INTO STRICT book, customer FROM accounts_organisation WHERE id = p_organisation_id;
+    SELECT kind, public_id INTO STRICT house_book, customer FROM accounts_organisation WHERE id = p_organisation_id;
     WITH leg (place, code, kind, owner_id, amount) AS (
         VALUES
             (1::bigint, 'wallet:' || customer, 'customer_wallet', p_organisation_id, -p_wallet_micro_usd),
-            (2, 'revenue_usage:' || book, 'revenue_usage', NULL, p_usage_micro_usd),
+            (2, 'revenue_usage:' || house_book, 'revenue_usage', NULL, p_usage_micro_usd),
             (3, 'receivable:' || customer, 'customer_receivable', p_organisation_id, -p_receivable_micro_usd),
-            (4, 'revenue_fee:' || book, 'revenue_fee', NULL, p_fee_micro_usd),
-            (5, 'ceiling_credit:' || book, 'ceiling_credit', NULL, -p_ceiling_credit_micro_usd),
-            (6, 'cost_of_service:' || book, 'cost_of_service', NULL, -(
+            (4, 'revenue_fee:' || house_book, 'revenue_fee', NULL, p_fee_micro_usd),
+            (5, 'ceiling_credit:' || house_book, 'ceiling_credit', NULL, -p_ceiling_credit_micro_usd),
+            (6, 'cost_of_service:' || house_book, 'cost_of_service', NULL, -(
                 SELECT coalesce(sum((payable ->> 'amount_micro_usd')::bigint), 0)::bigint
                 FROM jsonb_array_elements(p_payables) AS payable))
         UNION ALL
-        SELECT 6 + place, 'provider_payable:' || book || ':' || (payable ->> 'code'), 'provider_payable', NULL,
+        SELECT 6 + place, 'provider_payable:' || house_book || ':' || (payable ->> 'code'), 'provider_payable', NULL,
                (payable ->> 'amount_micro_usd')::bigint
         FROM jsonb_array_elements(p_payables) WITH ORDINALITY AS payables (payable, place)
     ), moving AS (
@@ -98,8 +98,8 @@ BEGIN
     )
     INSERT INTO billing_ledgerleg (transaction_id, leg_number, account_id, amount_micro_usd)
         SELECT p_transaction_id, row_number() OVER (ORDER BY place),
-               billing_account(code, kind, book, owner_id), amount
-        FROM (SELECT * FROM moving ORDER BY place) AS ordered;
+               coalesce(account.id, billing_account(moving.code, moving.kind, house_book, moving.owner_id)), amount
+        FROM moving LEFT JOIN billing_ledgeraccount account ON account.code = moving.code;
 END $$;
 
 DO $$

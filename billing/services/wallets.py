@@ -43,8 +43,10 @@ def record_top_up(
         PostingConflict: The reference stands for another amount.
     """
     reference = reference.strip()
-    if not 0 < len(reference) <= 200:  # noqa: PLR2004 -- the column's width
-        raise InvalidRequest("A top-up needs a reference of at most 200 characters.", param="reference")
+    if not 0 < len(reference) <= 200 or "\0" in reference:  # noqa: PLR2004 -- the column's width
+        raise InvalidRequest(
+            "A top-up needs a reference of at most 200 characters, none of them NUL.", param="reference"
+        )
     if amount_micro_usd <= 0:
         raise InvalidRequest("A top-up must be above zero.", param="amount_micro_usd")
     outcome, transaction_id, wallet_micro_usd, receivable_micro_usd = call(

@@ -9,9 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 
 from accounts.models import Organisation
+from accounts.services.organisations import create_api_key
 from billing import api
 from billing.services.settlement import settle_batch
 from ground.errors import NotFound
@@ -112,3 +113,16 @@ def test_pages_by_cursor_neither_repeat_nor_miss_while_receipts_are_added(organi
         after = page["last_id"]
         settle(100 + len(seen))
     assert seen == made[::-1]
+
+
+def test_the_calls_are_served_under_v1_to_the_keys_own_organisation(organisation: Organisation, client: Client) -> None:
+    _, key = create_api_key(organisation=organisation, name="test", at=AT)
+    headers = {"authorization": f"Bearer {key.text}"}
+    receipt = settle_batch(settlement(organisation, "batch_1", usage("a", 5)))
+    assert client.get("/v1/wallet", headers=headers).json()["available_micro_usd"] == 995
+    assert client.get("/v1/receipts", headers=headers).json()["data"][0]["id"] == receipt.public_id
+    assert client.get(f"/v1/receipts/{receipt.public_id}", headers=headers).json()["total_micro_usd"] == 5
+    missing = client.get("/v1/receipts/rcpt_other", headers=headers)
+    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "not_found")
+    assert client.get("/v1/receipts?limit=0", headers=headers).status_code == 400
+    assert client.get("/v1/wallet").status_code == 401

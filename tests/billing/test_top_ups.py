@@ -74,7 +74,7 @@ def test_a_top_up_is_above_zero(organisation: Organisation, amount_micro_usd: in
         top_up(organisation, "wire 1", amount_micro_usd)
 
 
-@pytest.mark.parametrize("reference", ["", "  ", "x" * 201])
+@pytest.mark.parametrize("reference", ["", "  ", "x" * 201, "a\0b"])
 def test_a_top_up_needs_a_reference(organisation: Organisation, reference: str) -> None:
     with pytest.raises(InvalidRequest):
         top_up(organisation, reference, 5)
