@@ -256,7 +256,7 @@ class EmbeddedPostgres:
         if shutil.disk_usage(self.home).free < NEW_CLUSTER_MIN_BYTES:
             raise self._disk_full()
         account = self._account
-        with tempfile.TemporaryDirectory(prefix="lanehouse-") as folder:
+        with tempfile.TemporaryDirectory(dir=self.home) as folder:
             password_file = Path(folder) / "password"
             password_file.write_text(password, encoding="utf-8")
             for path in (Path(folder), password_file):

@@ -41,8 +41,8 @@ def binaries_for(account: Account) -> Path:
 
 def _runs(folder: Path, account: Account) -> bool:
     """Tell whether the account can run the server's programs there."""
-    # An ordinary user need not be able to see the folder's parents; the kernel decides, so try.
-    command = account.command(folder / "postgres", "--version")
+    # By way of a shell: setpriv itself starts a program with root's right to enter any folder (tried).
+    command = account.command("sh", "-c", '"$0/postgres" --version && "$0/initdb" --version', folder)
     try:
         return subprocess.run(command, check=False, capture_output=True, cwd="/").returncode == 0  # noqa: S603 -- ours
     except OSError:
