@@ -6,9 +6,11 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec, cast
 
-from django.contrib.auth.decorators import login_required
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import resolve_url
 
 from accounts.models import Membership, StaffRole, User
 from accounts.selectors import membership_of
@@ -20,12 +22,20 @@ StaffView = Callable[Concatenate[HttpRequest, User, Parameters], HttpResponse]
 View = Callable[Concatenate[HttpRequest, Parameters], HttpResponse]
 
 
+def to_sign_in(request: HttpRequest) -> HttpResponse:
+    """Lead a visitor to the sign-in page and back; a poll of a page whose session has ended leads the whole page."""
+    if request.headers.get("HX-Request"):
+        return HttpResponse(status=204, headers={"HX-Redirect": resolve_url(settings.LOGIN_URL)})
+    return redirect_to_login(request.get_full_path())
+
+
 def member_page(view: MemberView[Parameters]) -> View[Parameters]:
     """Give a view its viewer's membership; who belongs to no organisation finds nothing here."""
 
-    @login_required
     @wraps(view)
     def seen(request: HttpRequest, *args: Parameters.args, **kwargs: Parameters.kwargs) -> HttpResponse:
+        if not request.user.is_authenticated:
+            return to_sign_in(request)
         try:
             membership = membership_of(cast(User, request.user))
         except NotFound as error:
@@ -39,9 +49,10 @@ def staff_page(*roles: StaffRole) -> Callable[[StaffView[Parameters]], View[Para
     """Let only these staff roles, and superadmins, see a view. Customers find nothing; other staff learn the role."""
 
     def decorate(view: StaffView[Parameters]) -> View[Parameters]:
-        @login_required
         @wraps(view)
         def seen(request: HttpRequest, *args: Parameters.args, **kwargs: Parameters.kwargs) -> HttpResponse:
+            if not request.user.is_authenticated:
+                return to_sign_in(request)
             user = cast(User, request.user)
             if user.staff_role == StaffRole.NONE:
                 raise Http404
