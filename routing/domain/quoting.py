@@ -188,7 +188,7 @@ def _quote_groups(
     watch: _Stopwatch,
 ) -> Iterator[QuotedGroup]:
     order = np.argsort(columns.group_indexes, kind="stable")
-    texts = prepare_texts([table.literals[row] for row in order.tolist()])
+    texts = prepare_texts(table.literals, order if len(models) > 1 else None)
     firsts = np.searchsorted(columns.group_indexes[order], np.arange(len(models) + 1)).tolist()
     for index, resolved in enumerate(models):
         rows = order[firsts[index] : firsts[index + 1]]

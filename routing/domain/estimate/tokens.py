@@ -11,7 +11,7 @@ import numpy.typing as npt
 from routing.domain.estimate.images import ImagePart, ImageRule, ceiling_image_tokens, estimated_image_tokens
 from routing.domain.estimate.tables import WEIGHT_SCALE, Vocabulary
 from routing.domain.estimate.tools import ToolCost, tool_cost
-from routing.domain.estimate.weights import RowTexts, prepare_texts, weigh_rows
+from routing.domain.estimate.weights import RowLiterals, RowTexts, prepare_texts, weigh_rows
 
 TokenCounts = npt.NDArray[np.int64]
 
@@ -82,7 +82,7 @@ def estimate_rows(texts: RowTexts, first: int, facts: RowFacts, rules: ModelRule
     scaled = weigh_rows(texts, first, stop, vocabulary)
     text_bytes = texts.text_bytes[first:stop]
     if tool_texts:
-        tools = prepare_texts([(literal,) for literal in tool_texts.values()])
+        tools = prepare_texts(RowLiterals.of([(literal,) for literal in tool_texts.values()]))
         positions = list(tool_texts)
         scaled[positions] += weigh_rows(tools, 0, len(tools), vocabulary)
         text_bytes = text_bytes.copy()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Self
 
 import msgspec
 import numpy as np
@@ -46,20 +47,46 @@ class RowTexts:
         return len(self.starts)
 
 
-def prepare_texts(literals: Sequence[Sequence[Literal]]) -> RowTexts:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowLiterals:
+    """The JSON string literals of rows end to end, and how many each row has."""
+
+    flat: Sequence[Literal]
+    counts: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[Literal]]) -> Self:
+        """Make it from one sequence a row."""
+        counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        return cls(flat=list(chain.from_iterable(rows)), counts=counts)
+
+    def row(self, row: int) -> Sequence[Literal]:
+        """Give the literals of one row."""
+        first = int(self.counts[:row].sum())
+        return self.flat[first : first + int(self.counts[row])]
+
+
+def prepare_texts(literals: RowLiterals, order: npt.NDArray[np.int64] | None = None) -> RowTexts:
     """Lay the strings of rows end to end.
 
     Args:
-        literals: For each row its JSON string literals, quotes included, valid JSON and UTF-8.
+        literals: JSON string literals, quotes included, valid JSON and UTF-8.
+        order: The rows in the order in which they shall lie; as they are if None.
     """
-    flat = list(chain.from_iterable(literals))
-    lengths = np.fromiter(map(len, flat), dtype=np.int64, count=len(flat))
-    counts = np.fromiter(map(len, literals), dtype=np.int64, count=len(literals))
+    lengths = np.fromiter(map(len, literals.flat), dtype=np.int64, count=len(literals.flat))
+    counts = literals.counts
+    if order is None:
+        sequence = np.arange(len(lengths))
+    else:
+        firsts = np.cumsum(counts) - counts
+        counts = counts[order]
+        sequence = np.repeat(firsts[order] - np.cumsum(counts) + counts, counts) + np.arange(len(lengths))
+    lengths = lengths[sequence]
     ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
     last = np.cumsum(counts)
     row_bytes = ends[last] - ends[last - counts]
     pads = np.where(row_bytes == 0, 2, row_bytes & 1)
-    buffer = _joined(literals, pads)
+    buffer = _joined(literals.flat, sequence, last, pads)
     starts = np.cumsum(row_bytes + pads) - (row_bytes + pads)
     opening = ends[:-1] + np.repeat(np.cumsum(pads) - pads, counts)
     codes = np.frombuffer(buffer, dtype=np.uint8)
@@ -68,8 +95,9 @@ def prepare_texts(literals: Sequence[Sequence[Literal]]) -> RowTexts:
     text_bytes = row_bytes - 2 * counts
     decoded: dict[int, npt.NDArray[np.uint16]] = {}
     for row in _unescape_simple(codes, starts, text_bytes):
-        text = b"\0" + "\0\0".join(_decode_strings(b"[" + b",".join(literals[row]) + b"]")).encode() + b"\0"
-        text_bytes[row] = len(text) - 2 * len(literals[row])
+        mine = [literals.flat[index] for index in sequence[last[row] - counts[row] : last[row]].tolist()]
+        text = b"\0" + "\0\0".join(_decode_strings(b"[" + b",".join(mine) + b"]")).encode() + b"\0"
+        text_bytes[row] = len(text) - 2 * len(mine)
         decoded[row] = np.frombuffer(text + b"\0" * (len(text) & 1), dtype="<u2")
     return RowTexts(
         text_bytes=text_bytes, pairs=np.frombuffer(buffer, dtype="<u2"), starts=starts >> 1, decoded=decoded
@@ -87,10 +115,17 @@ def weigh_rows(texts: RowTexts, first: int, stop: int, vocabulary: Vocabulary) -
     return scaled
 
 
-def _joined(literals: Sequence[Sequence[Literal]], pads: npt.NDArray[np.int64]) -> bytearray:
-    fillers = ((), (b"\0",), (b"\0\0",))
-    padded = zip(literals, [fillers[count] for count in pads.tolist()], strict=True)
-    return bytearray().join(chain.from_iterable(chain.from_iterable(padded)))
+def _joined(
+    flat: Sequence[Literal],
+    sequence: npt.NDArray[np.int64],
+    row_ends: npt.NDArray[np.int64],
+    pads: npt.NDArray[np.int64],
+) -> bytearray:
+    """Join literals in sequence, with as many NULs after each row as its pad says."""
+    parts = [*flat, b"\0", b"\0\0"]
+    padded_rows = np.flatnonzero(pads)
+    with_pads = np.insert(sequence, row_ends[padded_rows], len(flat) - 1 + pads[padded_rows])
+    return bytearray().join(map(parts.__getitem__, with_pads.tolist()))
 
 
 def _unescape_simple(

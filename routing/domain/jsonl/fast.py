@@ -22,7 +22,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from catalog.domain.records import Endpoint
 from routing.domain.estimate.tokens import RowExtras
-from routing.domain.estimate.weights import Literal
+from routing.domain.estimate.weights import Literal, RowLiterals
 from routing.domain.jsonl import exact
 from routing.domain.jsonl.checks import (
     MAXIMUM_CHOICES,
@@ -91,11 +91,12 @@ _first_byte = struct.Struct("B").unpack_from
 class _Columns:
     custom_ids: list[str]
     model_names: list[str]
-    literals: list[Sequence[Literal]]
+    literals: RowLiterals
     message_counts: list[int]
     limits: list[int]
     choices: list[int]
     endpoint: Endpoint | None = None
+    own_literals: dict[int, Sequence[Literal]] = field(default_factory=dict)
     extras: dict[int, RowExtras] = field(default_factory=dict)
 
 
@@ -133,15 +134,17 @@ def _read_common(lines: Lines, name_counts: npt.NDArray[np.int64]) -> tuple[_Col
     if len(rows) != len(lines):
         raise Trouble
     bodies = [row.body for row in rows]
+    contents = [message.content for body in bodies for message in body.messages]
+    message_counts = [len(body.messages) for body in bodies]
     columns = _Columns(
         custom_ids=[row.custom_id for row in rows],
         model_names=[body.model for body in bodies],
-        literals=[[message.content for message in body.messages] for body in bodies],
-        message_counts=[len(body.messages) for body in bodies],
+        literals=RowLiterals(flat=contents, counts=np.array(message_counts, dtype=np.int64)),
+        message_counts=message_counts,
         limits=[body.max_tokens or 0 for body in bodies],
         choices=[1] * len(rows),
     )
-    surplus = name_counts - 2 * np.array(columns.message_counts) - (ENVELOPE_NAMES + 2)
+    surplus = name_counts - 2 * columns.literals.counts - (ENVELOPE_NAMES + 2)
     surplus -= [(body.max_tokens is not UNSET) + (body.temperature is not UNSET) for body in bodies]
     rare = RareNames(columns=columns)
     odd = {row for row in np.flatnonzero(surplus).tolist() if not rare.take(row, bodies[row], int(surplus[row]))}
@@ -154,9 +157,13 @@ def _read_common(lines: Lines, name_counts: npt.NDArray[np.int64]) -> tuple[_Col
     return columns, sorted(odd)
 
 
-def _without_plain_text(literals: Sequence[Sequence[Literal]]) -> set[int]:
+def _without_plain_text(literals: RowLiterals) -> set[int]:
     """Give the rows that hold content which is not a string."""
-    return {row for row, contents in enumerate(literals) for content in contents if _first_byte(content) != QUOTE}
+    first_bytes = [*map(_first_byte, literals.flat)]
+    if first_bytes.count(QUOTE) == len(first_bytes):
+        return set()
+    odd = [index for index, first_byte in enumerate(first_bytes) if first_byte != QUOTE]
+    return set(np.searchsorted(np.cumsum(literals.counts), odd, side="right").tolist())
 
 
 def _read_alone(columns: _Columns, row: int, line: bytes, name_count: int) -> None:
@@ -184,7 +191,7 @@ def _put(columns: _Columns, row: int, decoded: Mapping[str, Any]) -> None:
     columns.endpoint = endpoint
     columns.custom_ids[row] = custom_id
     columns.model_names[row] = body["model"]
-    columns.literals[row] = counted.literals
+    columns.own_literals[row] = counted.literals
     columns.message_counts[row] = counted.message_count
     columns.limits[row] = output_limit_tokens(body, endpoint)
     columns.choices[row] = choice_count(body, endpoint)
@@ -198,11 +205,27 @@ def _check_ids(custom_ids: list[str]) -> None:
         raise Trouble
 
 
+def _merged(literals: RowLiterals, own: Mapping[int, Sequence[Literal]]) -> RowLiterals:
+    """Put the literals that rows brought themselves in the place of those from the common decode."""
+    if not own:
+        return literals
+    counts, ends = literals.counts.copy(), np.cumsum(literals.counts).tolist()
+    flat: list[Literal] = []
+    position = 0
+    for row in sorted(own):
+        flat += literals.flat[position : ends[row] - int(counts[row])]
+        flat += own[row]
+        position = ends[row]
+        counts[row] = len(own[row])
+    flat += literals.flat[position:]
+    return RowLiterals(flat=flat, counts=counts)
+
+
 def _empty_columns(row_count: int) -> _Columns:
     return _Columns(
         custom_ids=[""] * row_count,
         model_names=[""] * row_count,
-        literals=[()] * row_count,
+        literals=RowLiterals(flat=(), counts=np.zeros(row_count, dtype=np.int64)),
         message_counts=[0] * row_count,
         limits=[0] * row_count,
         choices=[1] * row_count,
@@ -218,7 +241,7 @@ def _table(columns: _Columns, lines: Lines) -> RowTable:
         lines=lines.numbers,
         custom_ids=columns.custom_ids,
         model_names=columns.model_names,
-        literals=columns.literals,
+        literals=_merged(columns.literals, columns.own_literals),
         message_counts=np.array(columns.message_counts, dtype=np.int64),
         limits=np.array(columns.limits, dtype=np.int64),
         choices=np.array(columns.choices, dtype=np.int64),

@@ -12,13 +12,14 @@ from typing import Any, Protocol
 from typing import Literal as Choice
 
 import msgspec
+import numpy as np
 import orjson
 from msgspec import UNSET, Raw, UnsetType
 
 from catalog.domain.records import Endpoint
 from routing.domain.estimate.images import ImagePart
 from routing.domain.estimate.tokens import RowExtras
-from routing.domain.estimate.weights import Literal
+from routing.domain.estimate.weights import Literal, RowLiterals
 from routing.domain.jsonl.contents import IMAGE_SCHEMES, check_tools
 from routing.domain.jsonl.exact import MAXIMUM_DEPTH, nesting_depth
 from routing.domain.jsonl.faults import Json, RowFault
@@ -32,7 +33,8 @@ NEVER_FITS = -1_000_000
 class Columns(Protocol):
     """The columns a taken row is written to."""
 
-    literals: list[Sequence[Literal]]
+    literals: RowLiterals
+    own_literals: dict[int, Sequence[Literal]]
     limits: list[int]
     choices: list[int]
     extras: dict[int, RowExtras]
@@ -64,9 +66,15 @@ _decode_parts = msgspec.json.Decoder(list[_Part]).decode
 
 def count_decoded_names(value: Json) -> int:
     """Count the names of a decoded value at all depths."""
-    if isinstance(value, dict):
-        return len(value) + sum(count_decoded_names(item) for item in value.values() if isinstance(item, dict | list))
-    return sum(count_decoded_names(item) for item in value if isinstance(item, dict | list))
+    name_count, waiting = 0, [value]
+    while waiting:
+        item = waiting.pop()
+        if type(item) is dict:
+            name_count += len(item)
+            waiting += [inner for inner in item.values() if type(inner) is dict or type(inner) is list]
+        elif type(item) is list:
+            waiting += [inner for inner in item if type(inner) is dict or type(inner) is list]
+    return name_count
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,8 +82,13 @@ class RareNames:
     """Takes rows one by one; texts of tools and schemas, which repeat over a file, are looked at once."""
 
     columns: Columns
+    ends: list[int] = field(init=False)
     taken: set[int] = field(default_factory=set)
     seen: dict[bytes, _Known] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Note where each row's contents end."""
+        self.ends = np.cumsum(self.columns.literals.counts).tolist()
 
     def take(self, row: int, body: Json, surplus: int) -> bool:
         """Take a row if its rarer names account for the ``surplus`` names on its line; say whether they do."""
@@ -101,12 +114,14 @@ class RareNames:
         if tools.name_count < 0 or answer.name_count < 0:
             return False
         accounted += tools.name_count + answer.name_count
-        literals, images, part_names = _contents(self.columns.literals[row])
+        literals, images, part_names = _contents(
+            self.columns.literals.flat[self.ends[row] - len(body.messages) : self.ends[row]]
+        )
         if accounted + part_names != surplus:
             return False
         if answer.schema:
             literals.append(answer.schema)
-        self.columns.literals[row] = literals
+        self.columns.own_literals[row] = literals
         self.columns.limits[row] = int(max(limits, default=0))
         self.columns.choices[row] = int(body.n or 1)
         if tools.tools or images:

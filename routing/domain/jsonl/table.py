@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from catalog.domain.records import Endpoint
 from routing.domain.estimate.tokens import RowExtras
-from routing.domain.estimate.weights import Literal
+from routing.domain.estimate.weights import RowLiterals
 
 MAXIMUM_ROWS = 50_000
 MAXIMUM_ROW_BYTES = 4 * 1_024 * 1_024
@@ -39,7 +39,7 @@ class RowTable:
     lines: npt.NDArray[np.int64]
     custom_ids: Sequence[str]
     model_names: Sequence[str]
-    literals: Sequence[Sequence[Literal]]
+    literals: RowLiterals
     message_counts: npt.NDArray[np.int64]
     limits: npt.NDArray[np.int64]
     choices: npt.NDArray[np.int64]

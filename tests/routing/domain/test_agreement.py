@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ground.errors import RowErrors
-from routing.domain.estimate.weights import prepare_texts
+from routing.domain.estimate.weights import RowLiterals, prepare_texts
 from routing.domain.jsonl import exact, fast
 from routing.domain.jsonl.checks import check_body, check_custom_id, check_envelope, choice_count, output_limit_tokens
 from routing.domain.jsonl.lines import split_lines
@@ -60,7 +60,10 @@ def assert_same_as_plain(table: RowTable, body: bytes) -> None:
         assert table.message_counts[index] == counted.message_count
         assert table.limits[index] == output_limit_tokens(inner, endpoint)
         assert table.choices[index] == choice_count(inner, endpoint)
-        mine, plain = prepare_texts([table.literals[index]]), prepare_texts([counted.literals])
+        mine, plain = (
+            prepare_texts(RowLiterals.of([table.literals.row(index)])),
+            prepare_texts(RowLiterals.of([counted.literals])),
+        )
         assert mine.text_bytes[0] == plain.text_bytes[0]
         extras = table.extras.get(index)
         assert (extras.images if extras else ()) == (counted.extras.images if counted.extras else ())
@@ -208,8 +211,8 @@ def test_a_row_weighs_the_same_alone_and_in_company(rows: list[list[str]]) -> No
 
     vocabulary = vocabulary_named("o200k")
     literals = [[orjson.dumps(text) for text in texts] for texts in rows]
-    together = prepare_texts(literals)
-    alone = [weigh_rows(prepare_texts([one]), 0, 1, vocabulary)[0] for one in literals]
+    together = prepare_texts(RowLiterals.of(literals))
+    alone = [weigh_rows(prepare_texts(RowLiterals.of([one])), 0, 1, vocabulary)[0] for one in literals]
     assert weigh_rows(together, 0, len(rows), vocabulary).tolist() == [int(value) for value in alone]
     assert together.text_bytes.tolist() == [sum(len(text.encode()) for text in texts) for texts in rows]
     assert np.all(together.text_bytes >= 0)

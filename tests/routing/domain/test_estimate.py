@@ -19,7 +19,7 @@ from routing.domain.estimate.images import (
 )
 from routing.domain.estimate.tables import TABLE_ORDER, TABLE_PATH, WEIGHT_SCALE, vocabulary_named
 from routing.domain.estimate.tools import tool_cost
-from routing.domain.estimate.weights import prepare_texts, weigh_rows
+from routing.domain.estimate.weights import RowLiterals, prepare_texts, weigh_rows
 
 
 def sized(width_px: int, height_px: int, *, low: bool = False) -> ImagePart:
@@ -103,15 +103,18 @@ def test_an_odd_tool_still_counts(tool: Any) -> None:
 
 def weigh(text: str, vocabulary: str = "o200k") -> float:
     literal = orjson.dumps(text)
-    return int(weigh_rows(prepare_texts([[literal]]), 0, 1, vocabulary_named(vocabulary))[0]) / WEIGHT_SCALE
+    return (
+        int(weigh_rows(prepare_texts(RowLiterals.of([[literal]])), 0, 1, vocabulary_named(vocabulary))[0])
+        / WEIGHT_SCALE
+    )
 
 
 ENGLISH = (
     "When a customer sends one file that mixes models, the house reads every row, finds the model it names, and works "
-    "out what the answer is likely to cost. Each group of rows then goes to the lane that scores best on price, waiting "
-    "time and recent failures. The results come back in the order of the file, and finance can follow each cent to an "
-    "invoice from the provider. Nothing is charged for a row that fails, and a quote that nobody accepts simply lapses "
-    "after half an hour."
+    "out what the answer is likely to cost. Each group of rows then goes to the lane that scores best on price, wait"
+    "ing time and recent failures. The results come back in the order of the file, and finance can follow each cent to "
+    "an invoice from the provider. Nothing is charged for a row that fails, and a quote that nobody accepts simply "
+    "lapses after half an hour."
 )
 GERMAN = (
     "Die Bestellung wurde gestern versandt und sollte am Freitag bei Ihnen eintreffen.\nViele Gr\u00fc\u00dfe\n" * 6
@@ -132,7 +135,7 @@ def test_the_weights_are_near_an_exact_count(text: str, exact: int) -> None:
 
 
 def test_escapes_weigh_like_the_bytes_they_stand_for() -> None:
-    simple = prepare_texts([[rb'"a\nb\\\"c\\n"'], [rb'"a\u000ab"'], [rb'"\\\\"'], [], [b'""']])
+    simple = prepare_texts(RowLiterals.of([[rb'"a\nb\\\"c\\n"'], [rb'"a\u000ab"'], [rb'"\\\\"'], [], [b'""']]))
     assert simple.text_bytes.tolist() == [len(b'a\nb\\"c\\n'), 3, 2, 0, 0]
     assert list(simple.decoded) == [1]
 
@@ -140,7 +143,7 @@ def test_escapes_weigh_like_the_bytes_they_stand_for() -> None:
 def test_a_row_longer_than_a_piece_is_summed_whole() -> None:
     weights = vocabulary_named("o200k").weights
     text = b"ab" * 200_000
-    texts = prepare_texts([[b'"x"'], [b'"' + text + b'"'], [b'"x"']])
+    texts = prepare_texts(RowLiterals.of([[b'"x"'], [b'"' + text + b'"'], [b'"x"']]))
     scaled = weigh_rows(texts, 0, 3, vocabulary_named("o200k"))
     # NUL a, then 199,999 times "ba", then b NUL
     by_hand = int(weights[ord("a") << 8]) + 199_999 * int(weights[ord("b") | ord("a") << 8]) + int(weights[ord("b")])

@@ -246,7 +246,7 @@ def test_no_message_repeats_what_the_row_says() -> None:
     bad = [
         row("a", messages=user(secret), temperature=9),
         row("b", messages=[{"role": secret, "content": secret}]),
-        row("c", **{secret: 1}, n=secret),
+        row("c", n=secret, **{secret: str(1)}),
         {**row("d"), "url": secret, "method": "POST"},
     ]
     doubled = orjson.dumps(row("e")).replace(b'"body":{', b'"body":{"the launch code":1,"the launch code":2,')
