@@ -6,10 +6,12 @@ behind is an orphan that nobody reads.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable
+import time
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self, cast
@@ -19,6 +21,8 @@ from django.core.files.base import ContentFile, File
 from django.core.files.storage import default_storage
 
 READ_CHUNK_BYTES = 256 * 1024
+# A temporary file that nobody has written to for this long belongs to a killed process.
+_ABANDONED_SECONDS = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +45,7 @@ class BlobWriter:
     def __init__(self, name: str) -> None:
         folder = settings.STATE_DIR / "incoming"
         folder.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(folder)
         self._name = name
         self._digest = hashlib.sha256()
         descriptor, self._path = tempfile.mkstemp(dir=folder)
@@ -67,6 +72,7 @@ class BlobWriter:
         os.fsync(self._file.fileno())
         self._file.seek(0)
         saved = default_storage.save(self._name, _Movable(self._file, self._path))
+        _make_name_durable(saved)
         return WrittenBlob(name=saved, size_bytes=self.size_bytes, sha256=self._digest.digest())
 
 
@@ -111,7 +117,41 @@ def delete_blob(name: str) -> None:
     default_storage.delete(name)
 
 
-class _Movable(File):
+def keep_only(folder: str, names: Container[str]) -> None:
+    """Remove every blob of a folder but ``names``: what killed or overtaken runs of a step left there."""
+    try:
+        _, files = default_storage.listdir(folder)
+    except FileNotFoundError:
+        return
+    for file in files:
+        name = f"{folder}/{file}"
+        if name not in names:
+            default_storage.delete(name)
+
+
+def _make_name_durable(name: str) -> None:
+    """Flush the folder a blob was moved into; its bytes alone would not be found again after a power cut."""
+    try:
+        folder = Path(default_storage.path(name)).parent
+    except NotImplementedError:
+        # A storage without paths answers only when it has the blob.
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove_abandoned(folder: Path) -> None:
+    oldest = time.time() - _ABANDONED_SECONDS
+    for path in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_mtime < oldest:
+                path.unlink()
+
+
+class _Movable(File):  # type: ignore[type-arg]  # generic in the stubs alone
     """A file that a disk storage may move to its place instead of copying."""
 
     def __init__(self, file: BinaryIO, path: str) -> None:

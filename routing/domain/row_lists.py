@@ -20,7 +20,7 @@ def pack_rows(rows: Iterable[int] | npt.NDArray[np.int64]) -> bytes:
     return zlib.compress(differences.astype("<i4").tobytes())
 
 
-def unpack_rows(packed: bytes) -> npt.NDArray[np.int64]:
+def unpack_rows(packed: bytes | memoryview) -> npt.NDArray[np.int64]:
     """Give the row numbers of a packed list, in increasing order."""
     differences = np.frombuffer(zlib.decompress(bytes(packed)), dtype="<i4")
     return np.cumsum(differences, dtype=np.int64) - 1

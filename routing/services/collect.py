@@ -19,12 +19,12 @@ from billing.domain.records import Attempt, AttemptOutcome, CollectedJob, TokenC
 from billing.services.attempts import record_attempts
 from ground import clock
 from ground.errors import ProviderError
-from ground.leases import Lease, claim, moving_on, unless_lost
+from ground.leases import Keeper, Lease, LeaseLost, claim, unless_lost
 from ground.wake import wake
-from routing.blobs import write_stream
+from routing.blobs import delete_blob, keep_only, write_stream
 from routing.domain.pins import BatchPlan, GroupPlan
 from routing.domain.row_lists import unpack_rows
-from routing.models import Batch, JobState, ProviderJob, SubLane, SubLaneState
+from routing.models import Batch, JobState, ProviderJob, SubLane
 from routing.providers.base import (
     BrokenLine,
     Fault,
@@ -36,9 +36,14 @@ from routing.providers.base import (
     TokenUsage,
 )
 from routing.providers.base import JobState as ReportedState
-from routing.providers.registry import open_provider
-from routing.services.provider_accounts import opened_account
+from routing.services.provider_accounts import opened
+from routing.services.room import give_up_full_job, parts_for_room
+from routing.services.sub_lanes import moving_job
 
+# A provider's storage may lag behind its own answers: it does not know a job when it says so this often in a row.
+_NOT_FOUND_TRIES = 4
+# How far a provider's clock may be ahead of ours.
+_CLOCK_MARGIN = timedelta(days=1)
 _OUTCOME_COLUMNS = (
     "accepted_at, batch_id, row, outcome, code, status_code, sub_lane_id, job_id, group_index, attempt_number,"
     " re_dispatch_count, input_tokens, cached_input_tokens, cache_write_5m_tokens, cache_write_1h_tokens,"
@@ -54,7 +59,7 @@ def poll_next_job() -> bool:
     job = ProviderJob.objects.select_related("account").get(pk=lease.row_id)
     with unless_lost():
         try:
-            with open_provider(opened_account(job.account)) as provider:
+            with opened(job.account) as provider:
                 report = provider.poll(job.batch_ref)
         except ProviderError as error:
             _poll_failed(lease, job, error)
@@ -64,43 +69,59 @@ def poll_next_job() -> bool:
 
 
 def _polled(lease: Lease, job: ProviderJob, report: JobReport) -> None:
+    is_full = report.ending is JobEnding.FAILED and report.fault is Fault.LANE_FULL
+    parts, tokens = parts_for_room(job) if is_full else ([], [])
     at = clock.now()
-    with moving_on(ProviderJob, lease) as row:
+    with moving_job(lease) as row:
         row.polled_at = at
         row.try_count = 0
-        row.last_error = ""
         # A provider's counts may stall or fall; what people see does not go back.
         row.reported_done_count = max(row.reported_done_count, min(report.done_count, row.row_count))
         row.reported_failed_count = max(row.reported_failed_count, min(report.failed_count, row.row_count))
+        row.last_error = f"{report.fault}: {report.message}"[:300] if report.fault else ""
         if report.state is ReportedState.RUNNING:
             row.due_at = at + _poll_interval(row, at)
-        else:
-            assert report.ending is not None, "a report that ended says how"
-            row.state = JobState.ENDED
-            row.ending = report.ending
-            row.output_refs = list(report.result_refs)
-            row.completed_at = report.completed_at or at
-            row.last_error = f"{report.fault}: {report.message}"[:300] if report.fault else ""
-            row.due_at = at
-            wake("routing.collect_jobs")
-    SubLane.objects.filter(pk=job.sub_lane_id).update(
-        reported_count=F("completed_count") + F("failed_count") + min(report.done_count, job.row_count)
-    )
+            return
+        assert report.ending is not None, "a report that ended says how"
+        row.ending = report.ending
+        row.completed_at = _completed_at(row, report, at)
+        if is_full:
+            give_up_full_job(row, parts, tokens)
+            return
+        row.state = JobState.ENDED
+        row.output_refs = list(report.result_refs)
+        row.due_at = at
+        wake("routing.collect_jobs")
+
+
+def _completed_at(job: ProviderJob, report: JobReport, at: datetime) -> datetime:
+    """Give the provider's instant of the ending; ours where theirs cannot be, for months are partitions."""
+    told = report.completed_at
+    # The provider's instants are whole seconds.
+    is_possible = told is not None and job.intended_at - timedelta(seconds=1) <= told <= at + _CLOCK_MARGIN
+    return told if told is not None and is_possible else at
 
 
 def _poll_failed(lease: Lease, job: ProviderJob, error: ProviderError) -> None:
     """Try again later; only a job the provider surely does not know has ended."""
-    with moving_on(ProviderJob, lease) as row:
+    at = clock.now()
+    with moving_job(lease) as row:
         row.last_error = f"{error.code}: {error.message}"[:300]
-        row.try_count = F("try_count") + 1
-        wait_seconds = min(settings.POLL_MAX_SECONDS, 2 ** min(job.try_count, 10))
-        row.due_at = clock.now() + timedelta(seconds=max(wait_seconds, min(error.retry_after_seconds or 0, 3_600)))
-        if error.code == Fault.NOT_FOUND and error.permanent:
+        row.try_count += 1
+        if error.code == Fault.NOT_FOUND and error.permanent and row.try_count >= _NOT_FOUND_TRIES:
             row.state = JobState.ENDED
             row.ending = JobEnding.FAILED
-            row.completed_at = clock.now()
-            row.due_at = clock.now()
+            row.completed_at = at
+            row.due_at = at
             wake("routing.collect_jobs")
+        else:
+            row.due_at = at + _backoff(job.try_count, error.retry_after_seconds)
+
+
+def _backoff(try_count: int, retry_after_seconds: int | None) -> timedelta:
+    """Give the wait before another read: doubled each time, never less than the provider asked, an hour at most."""
+    seconds = min(settings.POLL_MAX_SECONDS, 2 ** min(try_count, 10))
+    return timedelta(seconds=max(seconds, min(retry_after_seconds or 0, 3_600)))
 
 
 def _poll_interval(job: ProviderJob, at: datetime) -> timedelta:
@@ -128,19 +149,27 @@ def collect_next_job() -> bool:
         return False
     job = ProviderJob.objects.select_related("batch", "sub_lane", "account").get(pk=lease.row_id)
     with unless_lost():
-        SubLane.objects.filter(pk=job.sub_lane_id, state=SubLaneState.RUNNING).update(state=SubLaneState.COLLECTING)
         try:
             collected, blob_name = _read(lease, job)
         except ProviderError as error:
-            with moving_on(ProviderJob, lease) as row:
+            with moving_job(lease) as row:
                 row.last_error = f"{error.code}: {error.message}"[:300]
                 row.try_count = F("try_count") + 1
-                row.due_at = clock.now() + timedelta(
-                    seconds=min(settings.POLL_MAX_SECONDS, 2 ** min(job.try_count, 10))
-                )
-        else:
+                row.due_at = clock.now() + _backoff(job.try_count, error.retry_after_seconds)
+            return True
+        try:
             _conclude(lease, job, collected, blob_name)
+        except LeaseLost:
+            if blob_name:
+                delete_blob(blob_name)
+            raise
+        # What killed runs of this step have left: no row names it.
+        keep_only(_results_folder(job), (blob_name,))
     return True
+
+
+def _results_folder(job: ProviderJob) -> str:
+    return f"results/{job.token}"
 
 
 def _read(lease: Lease, job: ProviderJob) -> tuple[_Collected, str]:
@@ -163,11 +192,10 @@ def _read(lease: Lease, job: ProviderJob) -> tuple[_Collected, str]:
 
     def bodies() -> Iterator[bytes]:
         offset = 0
-        with open_provider(opened_account(job.account)) as provider:
-            items = provider.results(report, token=job.token, name_answer=lambda row: f"{prefix}{row}")
-            for count, item in enumerate(items):
-                if count % 5_000 == 0:
-                    lease.renew()
+        keep = Keeper(lease)
+        with opened(job.account) as provider:
+            for item in provider.results(report, token=job.token, name_answer=lambda row: f"{prefix}{row}"):
+                keep()
                 if isinstance(item, ForeignLine):
                     collected.foreign_count += 1
                 elif isinstance(item, BrokenLine):
@@ -182,7 +210,7 @@ def _read(lease: Lease, job: ProviderJob) -> tuple[_Collected, str]:
                     offset += len(body)
                     yield body
 
-    blob = write_stream(f"results/{job.token}/{lease.fence}.bodies", bodies())
+    blob = write_stream(f"{_results_folder(job)}/{lease.fence}.bodies", bodies())
     return collected, blob.name
 
 
@@ -206,19 +234,22 @@ def _conclude(lease: Lease, job: ProviderJob, collected: _Collected, blob_name: 
     batch, sub_lane = job.batch, job.sub_lane
     group = BatchPlan.from_bytes(batch.plan).groups[sub_lane.group_index]
     completed_at = job.completed_at or clock.now()
-    succeeded_count = 0
-    with moving_on(ProviderJob, lease) as row:
-        attempts: list[Attempt] = []
+    numbers = unpack_rows(job.rows).tolist()
+    succeeded_count = sum(result.outcome is Outcome.SUCCEEDED for result, _, _ in collected.results.values())
+
+    def result_of(row: int) -> tuple[RowResult, int, int]:
+        return collected.results.get(row) or (_missing(row, job), 0, 0)
+
+    with moving_job(lease) as row:
         with (
             connection.cursor() as cursor,
             cursor.copy(f"COPY routing_rowoutcome ({_OUTCOME_COLUMNS}) FROM STDIN") as copy,
         ):
-            for number in unpack_rows(job.rows).tolist():
-                result, offset, length = collected.results.get(number) or (_missing(number, job), 0, 0)
-                attempts.append(_attempt(job, result, group))
-                copy.write_row(_outcome(job, result, group, offset, length))
-                succeeded_count += result.outcome is Outcome.SUCCEEDED
-        record_attempts(_collected_job(job, completed_at), attempts)
+            for number in numbers:
+                copy.write_row(_outcome(job, *result_of(number), group))
+        record_attempts(
+            _collected_job(job, completed_at), (_attempt(job, result_of(number)[0], group) for number in numbers)
+        )
         row.state = JobState.COLLECTED
         row.results_blob = blob_name
         row.foreign_count = collected.foreign_count
@@ -232,18 +263,13 @@ def _conclude(lease: Lease, job: ProviderJob, collected: _Collected, blob_name: 
 def _count(batch: Batch, sub_lane: SubLane, succeeded_count: int, failed_count: int) -> None:
     """Add a job's outcomes to its sub-lane and batch; when the last row has one, the batch is due to be finished."""
     SubLane.objects.filter(pk=sub_lane.pk).update(
-        completed_count=F("completed_count") + succeeded_count,
-        failed_count=F("failed_count") + failed_count,
-        reported_count=0,
-    )
-    SubLane.objects.filter(pk=sub_lane.pk, row_count=F("completed_count") + F("failed_count")).update(
-        state=SubLaneState.COMPLETED, reason="", ended_at=clock.now(), due_at=None
+        completed_count=F("completed_count") + succeeded_count, failed_count=F("failed_count") + failed_count
     )
     Batch.objects.filter(pk=batch.pk).update(
         completed_count=F("completed_count") + succeeded_count, failed_count=F("failed_count") + failed_count
     )
-    Batch.objects.filter(pk=batch.pk, row_count=F("completed_count") + F("failed_count")).update(due_at=clock.now())
-    wake("routing.finish_batches")
+    if Batch.objects.filter(pk=batch.pk, row_count=F("completed_count") + F("failed_count")).update(due_at=clock.now()):
+        wake("routing.finish_batches")
 
 
 def _missing(row: int, job: ProviderJob) -> RowResult:
@@ -306,7 +332,7 @@ def _attempt(job: ProviderJob, result: RowResult, group: GroupPlan) -> Attempt:
     )
 
 
-def _outcome(job: ProviderJob, result: RowResult, group: GroupPlan, offset: int, length: int) -> tuple[object, ...]:
+def _outcome(job: ProviderJob, result: RowResult, offset: int, length: int, group: GroupPlan) -> tuple[object, ...]:
     usage = result.usage
     charged = result.outcome is Outcome.SUCCEEDED
     return (

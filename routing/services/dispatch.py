@@ -6,103 +6,87 @@ is none.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
-from datetime import timedelta
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from datetime import datetime, timedelta
 
 import numpy as np
-import numpy.typing as npt
 from django.conf import settings
-from django.db.models import F, Sum
+from django.db.models import F
 
 from catalog.domain.records import Endpoint
 from ground import clock
 from ground.errors import ProviderError
-from ground.leases import Lease, claim, moving_on, unless_lost
+from ground.leases import Keeper, Lease, LeaseLost, claim, moving_on, unless_lost
 from ground.wake import wake
-from routing.domain.pins import BatchPlan, LanePlan
 from routing.domain.row_lists import pack_rows, unpack_rows
-from routing.models import Batch, BatchStatus, JobState, ProviderAccount, ProviderJob, SubLane, SubLaneState
+from routing.models import JobState, ProviderAccount, ProviderJob, SubLane, SubLaneState
 from routing.payloads import Payload, open_payload
 from routing.providers.base import Fault, Provider, Submission, make_row_key
-from routing.providers.registry import open_provider
-from routing.services.provider_accounts import opened_account
+from routing.services.jobs import add_jobs, cut_rows, intended_job, lane_plan_of
+from routing.services.provider_accounts import longest_submit_seconds, opened
+from routing.services.room import lock_lane, room_wait, tokens_in_flight
+from routing.services.sub_lanes import moving_job
+
+_log = logging.getLogger(__name__)
 
 # An ambiguous submit is looked for this much before its intent, for the two clocks.
 _CLOCK_MARGIN = timedelta(minutes=2)
 _FIRST_BACKOFF_SECONDS = 1
 _LONGEST_BACKOFF_SECONDS = 60
+# What people must see to before a sub-lane can go on.
+_REPAIR_WAIT = timedelta(minutes=1)
+_PAYLOAD_MISSING = "payload_missing"
+_NO_ACCOUNT = "no_provider_account"
+
+
+class _RowsRefused(Exception):
+    """Rows that the provider's format cannot carry; nothing was sent."""
+
+    def __init__(self, rows: Sequence[int], error: ProviderError) -> None:
+        super().__init__(rows)
+        self.rows = rows
+        self.error = error
 
 
 def start_next_sub_lane() -> bool:
     """Cut the next queued sub-lane into provider jobs, each within its lane's limits; intents only, nothing is sent."""
-    lease = claim(SubLane, state_field="state", states=(SubLaneState.QUEUED,))
+    lease = claim(SubLane, state_field="state", states=(SubLaneState.QUEUED, SubLaneState.WAITING))
     if lease is None:
         return False
     sub_lane = SubLane.objects.select_related("batch__organisation").get(pk=lease.row_id)
-    account = ProviderAccount.objects.get(provider=sub_lane.provider, kind=sub_lane.batch.organisation.kind)
-    lane = lane_plan_of(sub_lane)
-    with open_payload(sub_lane.batch.quote_id) as payload:
-        cuts = list(_cut(payload, lane))
-        tokens = payload.input_tokens
+    account = ProviderAccount.objects.filter(provider=sub_lane.provider, kind=sub_lane.batch.organisation.kind).first()
+    with unless_lost():
+        if account is None:
+            _wait_for_repair(lease, _NO_ACCOUNT)
+            return True
+        try:
+            with open_payload(sub_lane.batch.quote_id) as payload:
+                cuts = [
+                    (rows, int(payload.input_tokens[rows].sum())) for rows in cut_rows(payload, lane_plan_of(sub_lane))
+                ]
+        except FileNotFoundError:
+            _log.exception("the payload of batch %s is missing", sub_lane.batch.public_id)
+            _wait_for_repair(lease, _PAYLOAD_MISSING)
+            return True
         at = clock.now()
-        jobs = [
-            ProviderJob(
-                batch=sub_lane.batch,
-                sub_lane=sub_lane,
-                account=account,
-                number=number,
-                token=job_token(sub_lane.batch.public_id, sub_lane.number, number),
-                rows=pack_rows(rows),
-                row_count=len(rows),
-                estimated_input_tokens=int(tokens[rows].sum()),
-                intended_at=at,
-                due_at=at,
+        with moving_on(SubLane, lease) as row:
+            ProviderJob.objects.bulk_create(
+                intended_job(row, account, number, rows, tokens, at) for number, (rows, tokens) in enumerate(cuts)
             )
-            for number, rows in enumerate(cuts)
-        ]
-    with unless_lost(), moving_on(SubLane, lease) as row:
-        ProviderJob.objects.bulk_create(jobs)
-        row.state = SubLaneState.SUBMITTING
-        row.due_at = None
-        wake("routing.submit_jobs")
+            row.state = SubLaneState.SUBMITTING
+            row.reason = ""
+            row.due_at = None
+            wake("routing.submit_jobs")
     return True
 
 
-def job_token(batch_public_id: str, sub_lane_number: int, job_number: int) -> str:
-    """Give a job's idempotency token: the same for the same job, and nothing that tells a customer's id."""
-    text = f"{batch_public_id}/{sub_lane_number}/{job_number}"
-    return "lh" + hashlib.sha256(text.encode()).hexdigest()[:24]
-
-
-def lane_plan_of(sub_lane: SubLane) -> LanePlan:
-    """Give what the quote pinned for a sub-lane."""
-    plan = BatchPlan.from_bytes(sub_lane.batch.plan)
-    return plan.groups[sub_lane.group_index].lane(sub_lane.lane_id)
-
-
-def _cut(payload: Payload, lane: LanePlan) -> Iterator[npt.NDArray[np.int64]]:
-    """Give the sub-lane's rows in parts that each fit one job: by rows, by bytes, by the lane's token limit.
-
-    Bytes are judged with room for what re-serialising may add: our key instead of theirs and escapes.
-    """
-    rows = payload.rows_of(lane.index)
-    sizes = payload.lengths[rows] * 2 + 256
-    tokens = payload.input_tokens[rows]
-    start = 0
-    while start < len(rows):
-        stop = min(len(rows), start + lane.maximum_rows_per_job)
-        stop = _fitting(sizes, start, stop, lane.maximum_bytes_per_job)
-        if lane.enqueued_tokens_limit:
-            stop = _fitting(tokens, start, stop, lane.enqueued_tokens_limit)
-        yield rows[start:stop]
-        start = stop
-
-
-def _fitting(amounts: npt.NDArray[np.int64], start: int, stop: int, limit: int) -> int:
-    """Give the last stop whose amounts from ``start`` stay within ``limit``; at least one row goes."""
-    filled = np.cumsum(amounts[start:stop])
-    return start + max(1, int(np.searchsorted(filled, limit, side="right")))
+def _wait_for_repair(lease: Lease, reason: str) -> None:
+    with moving_on(SubLane, lease) as row:
+        row.state = SubLaneState.WAITING
+        row.reason = reason
+        row.due_at = clock.now() + _REPAIR_WAIT
 
 
 def submit_next_job() -> bool:
@@ -111,77 +95,127 @@ def submit_next_job() -> bool:
     if lease is None:
         return False
     job = ProviderJob.objects.select_related("batch", "sub_lane__batch", "account").get(pk=lease.row_id)
-    with unless_lost():
+    with unless_lost(), ExitStack() as stack:
+        try:
+            payload = stack.enter_context(open_payload(job.batch.quote_id))
+        except FileNotFoundError:
+            _log.exception("the payload of batch %s is missing", job.batch.public_id)
+            with moving_job(lease) as row:
+                row.last_error = f"{_PAYLOAD_MISSING}: the rows of the batch cannot be read"
+                row.due_at = clock.now() + _REPAIR_WAIT
+            return True
+        upload_bytes = int(payload.lengths[unpack_rows(job.rows)].sum())
+        provider = stack.enter_context(opened(job.account, upload_bytes=upload_bytes))
         if job.state == JobState.INTENDED:
-            _submit(lease, job)
+            if _take_room(lease, job):
+                _submit(lease, job, payload, provider)
         else:
-            _find(lease, job)
+            _find(lease, job, provider, upload_bytes)
     return True
 
 
-def _submit(lease: Lease, job: ProviderJob) -> None:
-    if not _has_room(job):
-        with moving_on(ProviderJob, lease) as row:
-            row.due_at = clock.now() + timedelta(seconds=settings.POLL_MIN_SECONDS or 1)
-            SubLane.objects.filter(pk=job.sub_lane_id).exclude(state=SubLaneState.RUNNING).update(
-                state=SubLaneState.WAITING, reason="enqueued_tokens_limit"
-            )
-        return
-    with moving_on(ProviderJob, lease, keep_lease=True) as row:
+def _take_room(lease: Lease, job: ProviderJob) -> bool:
+    """Record that the job is being sent, if its lane has room for it; jobs of one lane take turns in asking."""
+    limit_tokens = lane_plan_of(job.sub_lane).enqueued_tokens_limit
+    at = clock.now()
+    with moving_job(lease, keep_lease=True) as row:
+        if limit_tokens:
+            lock_lane(job)
+            in_flight_tokens = tokens_in_flight(job)
+            # An empty lane takes any job: smaller ones cannot be cut.
+            if in_flight_tokens and in_flight_tokens + job.estimated_input_tokens > limit_tokens:
+                row.last_error = f"{Fault.LANE_FULL}: {in_flight_tokens} of {limit_tokens} tokens are in flight"
+                row.due_at = at + room_wait(at - row.intended_at)
+                row.lease_until = None
+                return False
         # From here on the provider may have the job, whatever becomes of this process.
         row.state = JobState.SUBMITTING
-        row.submitting_at = clock.now()
+        row.submitting_at = at
         row.try_count = F("try_count") + 1
+    return True
+
+
+def _submit(lease: Lease, job: ProviderJob, payload: Payload, provider: Provider) -> None:
+    submission = Submission(
+        token=job.token,
+        endpoint=Endpoint(job.batch.endpoint),
+        model_id=job.sub_lane.model_id,
+        row_count=job.row_count,
+        lines=lambda: _lines(lease, job, payload, provider),
+    )
     try:
-        with open_provider(opened_account(job.account)) as provider, open_payload(job.batch.quote_id) as payload:
-            submitted = provider.submit(
-                Submission(
-                    token=job.token,
-                    endpoint=Endpoint(job.batch.endpoint),
-                    model_id=job.sub_lane.model_id,
-                    row_count=job.row_count,
-                    lines=lambda: _lines(lease, job, payload, provider),
-                )
-            )
+        submitted = provider.submit(submission)
+    except _RowsRefused as refused:
+        _set_apart(lease, payload, refused)
     except ProviderError as error:
         _submit_failed(lease, job, error)
-        return
-    _submitted(lease, submitted.batch_ref, submitted.input_ref or "")
+    else:
+        _submitted(lease, submitted.batch_ref, submitted.input_ref or "")
 
 
 def _lines(lease: Lease, job: ProviderJob, payload: Payload, provider: Provider) -> Iterator[bytes]:
+    """Give the encoded rows; the last thing before they are sent is to prove and to note that the job is still ours."""
     endpoint = Endpoint(job.batch.endpoint)
-    for count, row in enumerate(unpack_rows(job.rows).tolist()):
-        if count % 5_000 == 0:
-            lease.renew()
-        yield provider.encode_row(
-            row_key=make_row_key(job.token, row),
-            endpoint=endpoint,
-            model_id=job.sub_lane.model_id,
-            body=payload.body_of(row),
-        )
+    keep = Keeper(lease)
+    refused: list[int] = []
+    refusal: ProviderError | None = None
+    for row in unpack_rows(job.rows).tolist():
+        keep()
+        try:
+            line = provider.encode_row(
+                row_key=make_row_key(job.token, row),
+                endpoint=endpoint,
+                model_id=job.sub_lane.model_id,
+                body=payload.body_of(row),
+            )
+        except ProviderError as error:
+            refused.append(row)
+            refusal = error
+        else:
+            yield line
+    if refusal is not None:
+        raise _RowsRefused(refused, refusal)
+    lease.renew()
+    # Whoever looks for the job counts from here: nothing can have been made before, and how long encoding took is
+    # no matter.
+    if not ProviderJob.objects.filter(pk=lease.row_id, fence=lease.fence).update(submitting_at=clock.now()):
+        raise LeaseLost
 
 
-def _has_room(job: ProviderJob) -> bool:
-    """Say whether the lane's enqueued-token limit has room for the job; an empty lane always has."""
-    limit_tokens = lane_plan_of(job.sub_lane).enqueued_tokens_limit
-    if not limit_tokens:
-        return True
-    in_flight = (
-        ProviderJob.objects.filter(
-            account_id=job.account_id,
-            sub_lane__model_snapshot=job.sub_lane.model_snapshot,
-            sub_lane__lane_id=job.sub_lane.lane_id,
-            state__in=[JobState.SUBMITTING, JobState.UNKNOWN, JobState.RUNNING],
-        ).aggregate(tokens=Sum("estimated_input_tokens"))["tokens"]
-        or 0
-    )
-    return in_flight == 0 or in_flight + job.estimated_input_tokens <= limit_tokens
+def _set_apart(lease: Lease, payload: Payload, refused: _RowsRefused) -> None:
+    """Give rows that cannot be sent a job of their own, which ends at once; the others are sent without them."""
+    at = clock.now()
+    message = f"{refused.error.code}: {refused.error.message}"[:300]
+    with moving_job(lease) as job:
+        rows = unpack_rows(job.rows)
+        is_refused = np.isin(rows, refused.rows)
+        apart = job
+        if not is_refused.all():
+            tokens = payload.input_tokens
+            kept = rows[~is_refused]
+            (apart,) = add_jobs(job, [rows[is_refused]], [int(tokens[rows[is_refused]].sum())], at)
+            job.rows, job.row_count = pack_rows(kept), len(kept)
+            job.estimated_input_tokens = int(tokens[kept].sum())
+            job.state = JobState.INTENDED
+            job.due_at = at
+        _end_unsubmitted(apart, message, at)
+        if apart is not job:
+            apart.save()
+
+
+def _end_unsubmitted(job: ProviderJob, message: str, at: datetime) -> None:
+    """End a job that no provider has: the collecting step gives its rows their outcome."""
+    job.state = JobState.ENDED
+    job.ending = "failed"
+    job.last_error = message
+    job.completed_at = at
+    job.due_at = at
+    wake("routing.collect_jobs")
 
 
 def _submitted(lease: Lease, batch_ref: str, input_ref: str) -> None:
     at = clock.now()
-    with moving_on(ProviderJob, lease) as row:
+    with moving_job(lease) as row:
         row.state = JobState.RUNNING
         row.batch_ref = batch_ref
         row.input_ref = input_ref
@@ -189,47 +223,30 @@ def _submitted(lease: Lease, batch_ref: str, input_ref: str) -> None:
         row.last_error = ""
         row.try_count = 0
         row.due_at = at + timedelta(seconds=settings.POLL_MIN_SECONDS)
-        SubLane.objects.filter(pk=row.sub_lane_id).update(state=SubLaneState.RUNNING, reason="")
-        Batch.objects.filter(pk=row.batch_id, status=BatchStatus.VALIDATING).update(
-            status=BatchStatus.IN_PROGRESS, in_progress_at=at
-        )
 
 
 def _submit_failed(lease: Lease, job: ProviderJob, error: ProviderError) -> None:
-    with moving_on(ProviderJob, lease) as row:
-        row.last_error = f"{error.code}: {error.message}"[:300]
-        if error.ambiguous:
-            row.state = JobState.UNKNOWN
-            row.due_at = clock.now() + _backoff(job.try_count, error.retry_after_seconds)
-        elif error.code == Fault.LANE_FULL:
-            row.state = JobState.INTENDED
-            row.due_at = clock.now() + _backoff(job.try_count, error.retry_after_seconds)
-            SubLane.objects.filter(pk=row.sub_lane_id).update(
-                state=SubLaneState.WAITING, reason="enqueued_tokens_limit"
-            )
-        elif error.permanent:
-            # Nothing runs there: the collecting step gives the rows their outcome.
-            row.state = JobState.ENDED
-            row.ending = "failed"
-            row.completed_at = clock.now()
-            row.due_at = clock.now()
-            wake("routing.collect_jobs")
+    at = clock.now()
+    message = f"{error.code}: {error.message}"[:300]
+    with moving_job(lease) as row:
+        if error.permanent and not error.ambiguous:
+            _end_unsubmitted(row, message, at)
         else:
-            row.state = JobState.INTENDED
-            row.due_at = clock.now() + _backoff(job.try_count, error.retry_after_seconds)
+            row.last_error = message
+            row.state = JobState.UNKNOWN if error.ambiguous else JobState.INTENDED
+            row.due_at = at + _backoff(job.try_count, error.retry_after_seconds)
 
 
-def _find(lease: Lease, job: ProviderJob) -> None:
+def _find(lease: Lease, job: ProviderJob, provider: Provider, upload_bytes: int) -> None:
     """Ask the provider what it has since the intent; send again only when the complete list has no trace of the job.
 
     A job left in ``submitting`` by a killed worker is the same case: nobody knows whether it was sent.
     """
     assert job.submitting_at is not None, "a job is submitting from an instant on"
     try:
-        with open_provider(opened_account(job.account)) as provider:
-            listed = provider.find_since(job.submitting_at - _CLOCK_MARGIN)
+        listed = provider.find_since(job.intended_at - _CLOCK_MARGIN)
     except ProviderError as error:
-        with moving_on(ProviderJob, lease) as row:
+        with moving_job(lease) as row:
             row.state = JobState.UNKNOWN
             row.last_error = f"{error.code}: {error.message}"[:300]
             row.try_count = F("try_count") + 1
@@ -237,20 +254,29 @@ def _find(lease: Lease, job: ProviderJob) -> None:
         return
     found = [entry.batch_ref for entry in listed if entry.token == job.token]
     if found:
-        # The oldest is the one that was sent first; a second could only be a provider's own doubling.
+        # Newest first, so the last one was sent first. Others are a provider's own doubling: nobody reads them.
         _submitted(lease, found[-1], job.input_ref)
+        _cancel_doubles(provider, job, found[:-1])
         return
-    settled_at = job.submitting_at + timedelta(seconds=settings.PROVIDER_TIMEOUT_SECONDS)
-    with moving_on(ProviderJob, lease) as row:
-        if clock.now() < settled_at:
+    settled_at = job.submitting_at + timedelta(seconds=longest_submit_seconds(upload_bytes))
+    at = clock.now()
+    with moving_job(lease) as row:
+        if at < settled_at:
             # What was cut may still arrive: an absence counts only once no call of ours can be under way.
             row.state = JobState.UNKNOWN
-            row.due_at = min(settled_at, clock.now() + _backoff(job.try_count, None))
+            row.due_at = min(settled_at, at + _backoff(job.try_count, None))
             row.try_count = F("try_count") + 1
         else:
             row.state = JobState.INTENDED
-            row.due_at = clock.now()
+            row.due_at = at
             wake("routing.submit_jobs")
+
+
+def _cancel_doubles(provider: Provider, job: ProviderJob, batch_refs: Sequence[str]) -> None:
+    for batch_ref in batch_refs:
+        _log.error("job %s is twice at the provider; %s is cancelled", job.token, batch_ref)
+        with suppress(ProviderError):
+            provider.cancel(batch_ref)
 
 
 def _backoff(try_count: int, retry_after_seconds: int | None) -> timedelta:

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 
 from billing.domain.rating import charged_tokens
 from billing.domain.records import ChargedGroup, FeeCharge, SettlementRequest, TokenCounts
@@ -19,8 +19,8 @@ from billing.selectors import provider_costs_of_batch
 from billing.services.settlement import settle_batch
 from ground import clock
 from ground.ids import new_public_id
-from ground.leases import Lease, claim, moving_on, unless_lost
-from routing.blobs import BlobWriter, WrittenBlob, open_blob
+from ground.leases import Keeper, Lease, LeaseLost, claim, moving_on, unless_lost
+from routing.blobs import BlobWriter, WrittenBlob, delete_blob, keep_only, open_blob
 from routing.domain.pins import BatchPlan
 from routing.domain.stitching import StitchedRow, result_line
 from routing.models import (
@@ -31,6 +31,7 @@ from routing.models import (
     RowOutcome,
     StoredFile,
     SubLane,
+    SubLaneState,
 )
 from routing.payloads import Payload, open_payload
 
@@ -70,8 +71,19 @@ def finish_next_batch() -> bool:
             row.status = BatchStatus.FINALIZING
             row.finalizing_at = row.finalizing_at or clock.now()
         files = _stitch(lease, batch)
-        _settle(lease, batch, files)
+        try:
+            _settle(lease, batch, files)
+        except LeaseLost:
+            for name in files.names:
+                delete_blob(name)
+            raise
+        # What killed runs of this step have left: no row names it.
+        keep_only(_folder(batch), files.names)
     return True
+
+
+def _folder(batch: Batch) -> str:
+    return f"batches/{batch.public_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +94,15 @@ class _StitchedFiles:
     output: WrittenBlob | None
     error: WrittenBlob | None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of those that are there."""
+        return tuple(blob.name for blob in (self.results, self.output, self.error) if blob is not None)
+
 
 def _stitch(lease: Lease, batch: Batch) -> _StitchedFiles:
     """Write the results, output and error files in one pass, each in the order of the input and in flat memory."""
-    name = f"batches/{batch.public_id}/{lease.fence}"
+    name = f"{_folder(batch)}/{lease.fence}"
     with (
         BlobWriter(f"{name}.results.jsonl") as results,
         BlobWriter(f"{name}.output.jsonl") as output,
@@ -106,6 +123,7 @@ def _lines(lease: Lease, batch: Batch) -> Iterator[tuple[bool, bytes]]:
     lane_ids = dict(SubLane.objects.filter(batch=batch).values_list("pk", "lane_id"))
     blobs = dict(ProviderJob.objects.filter(batch=batch).values_list("pk", "results_blob"))
     expected_row = 0
+    keep = Keeper(lease)
     with ExitStack() as stack:
         payload = stack.enter_context(open_payload(batch.quote_id))
         opened: dict[int, BinaryIO] = {
@@ -114,8 +132,7 @@ def _lines(lease: Lease, batch: Batch) -> Iterator[tuple[bool, bytes]]:
         for outcome in _outcomes(batch):
             assert outcome.row == expected_row, f"row {expected_row} of {batch.public_id} has no outcome"
             expected_row += 1
-            if outcome.row % 5_000 == 0:
-                lease.renew()
+            keep()
             yield outcome.succeeded, _line(batch, outcome, payload, opened, lane_ids)
     assert expected_row == batch.row_count, f"{batch.public_id} has {expected_row} outcomes for {batch.row_count} rows"
 
@@ -177,32 +194,47 @@ def _outcomes(batch: Batch) -> Iterator[_Outcome]:
 def _settle(lease: Lease, batch: Batch, files: _StitchedFiles) -> None:
     """Post the settlement, make the files' rows and end the batch, all or nothing; a second run changes nothing."""
     at = clock.now()
-    with moving_on(Batch, lease) as row:
-        totals = _tokens_by_group(batch)
-        receipt = settle_batch(_settlement(batch, totals, at))
-        row.results_file = _file(batch, files.results, "results", at)
-        row.output_file = _file(batch, files.output, "output", at)
-        row.error_file = _file(batch, files.error, "error", at)
-        row.receipt_id = receipt.public_id
-        row.charge_micro_usd = receipt.total_micro_usd
-        for tokens in totals.values():
-            row.input_tokens += (
-                tokens.input_tokens
-                + tokens.cached_input_tokens
-                + tokens.cache_write_5m_tokens
-                + tokens.cache_write_1h_tokens
-            )
-            row.cached_input_tokens += tokens.cached_input_tokens
-            row.output_tokens += tokens.output_tokens
-        row.reasoning_tokens = _outcome_rows(batch).aggregate(tokens=Sum("reasoning_tokens"))["tokens"] or 0
-        row.status = BatchStatus.COMPLETED
-        row.completed_at = at
-        row.due_at = None
-        _charge_sub_lanes(batch, receipt)
+    plan = BatchPlan.from_bytes(batch.plan)
+    charged_lanes = _quoted_lanes_with_charged_rows(batch, plan)
+    with transaction.atomic():
+        # Locked in the engine's one order: sub-lanes, then their batch.
+        sub_lanes = list(SubLane.objects.select_for_update().filter(batch=batch).order_by("pk"))
+        with moving_on(Batch, lease) as row:
+            totals = _tokens_by_group(batch)
+            receipt = settle_batch(_settlement(batch, plan, totals, charged_lanes, at))
+            row.results_file = _file(batch, files.results, "results", at)
+            row.output_file = _file(batch, files.output, "output", at)
+            row.error_file = _file(batch, files.error, "error", at)
+            row.receipt_id = receipt.public_id
+            row.charge_micro_usd = receipt.total_micro_usd
+            for tokens in totals.values():
+                row.input_tokens += (
+                    tokens.input_tokens
+                    + tokens.cached_input_tokens
+                    + tokens.cache_write_5m_tokens
+                    + tokens.cache_write_1h_tokens
+                )
+                row.cached_input_tokens += tokens.cached_input_tokens
+                row.output_tokens += tokens.output_tokens
+            row.reasoning_tokens = _reasoning_tokens(batch)
+            if all(sub_lane.state == SubLaneState.FAILED for sub_lane in sub_lanes):
+                # Nothing was ever submitted. It is settled all the same, at zero: every accepted batch has a receipt.
+                row.status = BatchStatus.FAILED
+                row.failed_at = at
+            else:
+                row.status = BatchStatus.COMPLETED
+                row.completed_at = at
+            row.due_at = None
+            _charge_sub_lanes(plan, sub_lanes, receipt)
 
 
-def _outcome_rows(batch: Batch):  # noqa: ANN202 -- a queryset of an unmanaged model
+def _outcome_rows(batch: Batch) -> QuerySet[RowOutcome]:
     return RowOutcome.objects.filter(accepted_at=batch.created_at, batch_id=batch.pk)
+
+
+def _reasoning_tokens(batch: Batch) -> int:
+    charged = _outcome_rows(batch).filter(outcome="succeeded")
+    return charged.aggregate(tokens=Sum("reasoning_tokens"))["tokens"] or 0
 
 
 def _tokens_by_group(batch: Batch) -> dict[int, TokenCounts]:
@@ -232,9 +264,9 @@ def _tokens_by_group(batch: Batch) -> dict[int, TokenCounts]:
     }
 
 
-def _settlement(batch: Batch, totals: dict[int, TokenCounts], at: datetime) -> SettlementRequest:
-    plan = BatchPlan.from_bytes(batch.plan)
-    quoted = _quoted_lanes_with_charged_rows(batch, plan)
+def _settlement(
+    batch: Batch, plan: BatchPlan, totals: dict[int, TokenCounts], charged_lanes: set[tuple[int, str]], at: datetime
+) -> SettlementRequest:
     return SettlementRequest(
         organisation_id=batch.organisation_id,
         batch_public_id=batch.public_id,
@@ -257,7 +289,7 @@ def _settlement(batch: Batch, totals: dict[int, TokenCounts], at: datetime) -> S
             )
             for group in plan.groups
             for lane in group.lanes
-            if (group.index, lane.lane_id) in quoted
+            if (group.index, lane.lane_id) in charged_lanes
         ),
         ceiling_micro_usd=batch.ceiling_micro_usd,
         quoted_fee_micro_usd=plan.fee_micro_usd,
@@ -306,14 +338,13 @@ def _file(batch: Batch, blob: WrittenBlob | None, kind: str, at: datetime) -> St
     )
 
 
-def _charge_sub_lanes(batch: Batch, receipt: Receipt) -> None:
+def _charge_sub_lanes(plan: BatchPlan, sub_lanes: list[SubLane], receipt: Receipt) -> None:
     """Show each sub-lane what the receipt's lines of its group and lane add up to; beyond the primary, their fee."""
     charges: dict[tuple[str, str], int] = {}
     for line in receipt.lines.all():
         key = (line.group_key, line.lane_id)
         charges[key] = charges.get(key, 0) + line.amount_micro_usd
-    plan = BatchPlan.from_bytes(batch.plan)
-    with transaction.atomic():
-        for sub_lane in SubLane.objects.filter(batch=batch):
-            key = (plan.groups[sub_lane.group_index].group_key, sub_lane.lane_id)
-            SubLane.objects.filter(pk=sub_lane.pk).update(charge_micro_usd=charges.get(key, 0))
+    for sub_lane in sub_lanes:
+        key = (plan.groups[sub_lane.group_index].group_key, sub_lane.lane_id)
+        sub_lane.charge_micro_usd = charges.get(key, 0)
+        sub_lane.save(update_fields=["charge_micro_usd"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +15,13 @@ from catalog.services.sla import record_sla_snapshot
 from ground import clock
 
 # The error rate is the lane's: what the row itself caused does not count against it, nor does our own cancelling.
+# A test twin's work runs on stand-ins and says nothing about a lane.
 _MEASURE = """
     WITH recent AS (
         SELECT job.id, sub_lane.model_slug, sub_lane.lane_id, job.intended_at, job.submitted_at, job.completed_at
         FROM routing_providerjob job JOIN routing_sublane sub_lane ON sub_lane.id = job.sub_lane_id
-        WHERE job.submitted_at > lanehouse_now() - interval '24 hours'
-           OR job.completed_at > lanehouse_now() - interval '24 hours'
+        JOIN routing_provideraccount account ON account.id = job.account_id AND account.kind = 'customer'
+        WHERE job.completed_at > lanehouse_now() - interval '24 hours' AND job.state <> 'abandoned'
     ), spans AS (
         SELECT model_slug, lane_id,
             ceil(percentile_cont(0.95) WITHIN GROUP (
@@ -28,7 +30,7 @@ _MEASURE = """
                 ORDER BY extract(epoch FROM completed_at - submitted_at) / 60))::bigint AS p50_completion_minutes,
             ceil(percentile_cont(0.95) WITHIN GROUP (
                 ORDER BY extract(epoch FROM completed_at - submitted_at) / 60))::bigint AS p95_completion_minutes
-        FROM recent WHERE submitted_at IS NOT NULL AND completed_at IS NOT NULL GROUP BY 1, 2
+        FROM recent WHERE submitted_at IS NOT NULL GROUP BY 1, 2
     ), attempts AS (
         SELECT recent.model_slug, recent.lane_id, count(*) AS attempt_count,
             count(*) FILTER (WHERE fact.outcome IN ('failed', 'expired')
@@ -36,16 +38,18 @@ _MEASURE = """
         FROM attempt_fact fact JOIN recent ON recent.id = fact.job_id
         WHERE fact.completed_at > lanehouse_now() - interval '24 hours' GROUP BY 1, 2
     )
-    SELECT spans.model_slug, spans.lane_id, spans.p95_dispatch_ms, spans.p50_completion_minutes,
-           spans.p95_completion_minutes, attempts.attempt_count, attempts.error_count
-    FROM spans JOIN attempts USING (model_slug, lane_id)
+    SELECT model_slug, lane_id, spans.p95_dispatch_ms, spans.p50_completion_minutes, spans.p95_completion_minutes,
+           attempts.attempt_count, attempts.error_count
+    FROM attempts LEFT JOIN spans USING (model_slug, lane_id)
 """
 _IN_FLIGHT = """
     SELECT sub_lane.model_slug, sub_lane.lane_id, sum(job.estimated_input_tokens)::bigint
     FROM routing_providerjob job JOIN routing_sublane sub_lane ON sub_lane.id = job.sub_lane_id
+    JOIN routing_provideraccount account ON account.id = job.account_id AND account.kind = 'customer'
     WHERE job.state IN ('submitting', 'unknown', 'running') GROUP BY 1, 2
 """
 _PPM = 1_000_000
+_Key = tuple[str, str]
 
 
 def measure_lanes() -> int:
@@ -54,16 +58,15 @@ def measure_lanes() -> int:
     A lane that was measured before and has no attempt in 24 h falls back to the stated prior; a lane that never ran
     keeps what it was given with the catalog.
     """
-    measured = _measured()
-    in_flight = _rows(_IN_FLIGHT)
-    enqueued = {(slug, lane_id): int(tokens) for slug, lane_id, tokens in in_flight}
     known = current_catalog().sla.lanes
-    lanes = {key: _with_tokens(health, enqueued.get(key, 0)) for key, health in measured.items()}
-    for key, health in known.items():
+    measured = _measured(known)
+    enqueued = {(slug, lane_id): int(tokens) for slug, lane_id, tokens in _rows(_IN_FLIGHT)}
+    lanes = dict(measured)
+    for key in known.keys() | enqueued.keys():
+        health = known.get(key, PRIOR_HEALTH)
         if key not in lanes and (health.sample_count or health.enqueued_tokens != enqueued.get(key, 0)):
-            lanes[key] = _with_tokens(PRIOR_HEALTH if health.sample_count else health, enqueued.get(key, 0))
-    for key, tokens in enqueued.items():
-        lanes.setdefault(key, _with_tokens(PRIOR_HEALTH, tokens))
+            lanes[key] = PRIOR_HEALTH if health.sample_count else health
+    lanes = {key: replace(health, enqueued_tokens=enqueued.get(key, 0)) for key, health in lanes.items()}
     return record_sla_snapshot(lanes, clock.now()) if lanes else 0
 
 
@@ -77,24 +80,26 @@ def ensure_partitions() -> None:
     ensure_attempt_partitions(at)
 
 
-def _measured() -> dict[tuple[str, str], LaneHealth]:
+def _measured(known: Mapping[_Key, LaneHealth]) -> dict[_Key, LaneHealth]:
+    """Give what was measured; a lane whose jobs were all refused keeps its times, for it has shown none."""
     lanes = {}
     for slug, lane_id, dispatch_ms, p50_minutes, p95_minutes, attempt_count, error_count in _rows(_MEASURE):
-        lanes[slug, lane_id] = LaneHealth(
-            error_ppm=error_count * _PPM // attempt_count,
-            p95_dispatch_ms=max(0, dispatch_ms),
-            p50_completion_minutes=max(0, p50_minutes),
-            p95_completion_minutes=max(0, p95_minutes),
-            sample_count=attempt_count,
+        health = known.get((slug, lane_id), PRIOR_HEALTH)
+        if dispatch_ms is not None:
+            health = replace(
+                health,
+                p95_dispatch_ms=max(0, dispatch_ms),
+                p50_completion_minutes=max(0, p50_minutes),
+                p95_completion_minutes=max(0, p95_minutes),
+            )
+        lanes[slug, lane_id] = replace(
+            health, error_ppm=error_count * _PPM // attempt_count, sample_count=attempt_count
         )
     return lanes
-
-
-def _with_tokens(health: LaneHealth, enqueued_tokens: int) -> LaneHealth:
-    return replace(health, enqueued_tokens=enqueued_tokens)
 
 
 def _rows(query: str) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(query)
-        return cursor.fetchall()
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+    return found

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from django.conf import settings
 from django.db import transaction
 
 from ground.secrets import decrypt, encrypt
 from routing.models import ProviderAccount
 from routing.providers import base
+from routing.providers.registry import open_provider
+
+# The slowest upload that is still waited for.
+_UPLOAD_BYTES_PER_SECOND = 250_000
+_IDLE_MIN_SECONDS = 10.0
+# Connections are made twice, outside the deadlines at worst.
+_CONNECTING_SECONDS = 10.0
 
 
 @transaction.atomic
@@ -23,12 +31,32 @@ def set_provider_account(
     return account
 
 
-def opened_account(account: ProviderAccount) -> base.ProviderAccount:
-    """Give an account as its adapter takes it, with the key in clear."""
-    return base.ProviderAccount(
-        provider=account.provider,
-        name=account.name,
-        base_url=account.base_url,
-        api_key=decrypt(account.api_key_encrypted),
-        project=account.project or None,
+def opened(account: ProviderAccount, *, upload_bytes: int = 0) -> base.Provider:
+    """Give the adapter of an account, to be used in a ``with``; the key is in clear in there and nowhere else.
+
+    ``upload_bytes`` is what will be uploaded, for the deadline.
+    """
+    return open_provider(
+        base.ProviderAccount(
+            provider=account.provider,
+            name=account.name,
+            base_url=account.base_url,
+            api_key=decrypt(bytes(account.api_key_encrypted)),
+            project=account.project or None,
+        ),
+        base.Deadlines(
+            call_seconds=settings.PROVIDER_TIMEOUT_SECONDS,
+            upload_seconds=_upload_seconds(upload_bytes),
+            # A provider that says nothing must not cost the lease, which is kept as rows come.
+            idle_seconds=max(_IDLE_MIN_SECONDS, settings.LEASE_SECONDS / 2),
+        ),
     )
+
+
+def longest_submit_seconds(upload_bytes: int) -> float:
+    """Give after how long a submit that began to upload can surely have no effect any more."""
+    return _upload_seconds(upload_bytes) + settings.PROVIDER_TIMEOUT_SECONDS + _CONNECTING_SECONDS
+
+
+def _upload_seconds(upload_bytes: int) -> float:
+    return settings.PROVIDER_TIMEOUT_SECONDS + upload_bytes / _UPLOAD_BYTES_PER_SECOND

@@ -1,0 +1,85 @@
+"""Sub-lanes follow their jobs: state, reason and progress are worked out from the jobs, in the jobs' own transactions.
+
+Rows are locked in one order everywhere: job, sub-lane, batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from django.db import transaction
+
+from ground import clock
+from ground.leases import Lease, moving_on
+from routing.models import JobState, ProviderJob, SubLane, SubLaneState
+from routing.providers.base import Fault
+
+ENQUEUED_TOKENS_LIMIT = "enqueued_tokens_limit"
+
+
+@contextmanager
+def moving_job(lease: Lease, *, keep_lease: bool = False) -> Iterator[ProviderJob]:
+    """Give a claimed job, locked, in the transaction that moves it on; its sub-lane follows in the same transaction.
+
+    Raises:
+        LeaseLost: Another worker has claimed the job; nothing was written.
+    """
+    with transaction.atomic():
+        with moving_on(ProviderJob, lease, keep_lease=keep_lease) as job:
+            yield job
+        _follow(job.sub_lane_id)
+
+
+def _follow(sub_lane_id: int) -> None:
+    """Bring a sub-lane to where its jobs are."""
+    sub_lane = SubLane.objects.select_for_update().get(pk=sub_lane_id)
+    # Read after the lock, so that of two jobs that move at once the later one sees the earlier one's step.
+    jobs = ProviderJob.objects.filter(sub_lane_id=sub_lane_id).exclude(state=JobState.ABANDONED).defer("rows")
+    standing = _Standing(jobs.order_by("number"))
+    if sub_lane.completed_count + sub_lane.failed_count == sub_lane.row_count:
+        # A lane that never took anything has failed, whatever its rows are given as their outcome.
+        sub_lane.state = SubLaneState.COMPLETED if standing.was_submitted else SubLaneState.FAILED
+        sub_lane.reason = ""
+        sub_lane.ended_at = clock.now()
+    else:
+        sub_lane.state, sub_lane.reason = standing.state_and_reason()
+    sub_lane.reported_count = max(sub_lane.reported_count, min(sub_lane.row_count, standing.reported_count))
+    sub_lane.save(update_fields=["state", "reason", "reported_count", "ended_at"])
+
+
+class _Standing:
+    """What a sub-lane's jobs say together."""
+
+    def __init__(self, jobs: Iterable[ProviderJob]) -> None:
+        self._jobs = tuple(jobs)
+
+    @property
+    def was_submitted(self) -> bool:
+        return any(job.submitted_at for job in self._jobs)
+
+    @property
+    def reported_count(self) -> int:
+        """Give how many rows are done, of collected jobs by their rows, of the others by their providers' word."""
+        return sum(
+            job.row_count
+            if job.state == JobState.COLLECTED
+            else min(job.row_count, job.reported_done_count + job.reported_failed_count)
+            for job in self._jobs
+        )
+
+    def state_and_reason(self) -> tuple[SubLaneState, str]:
+        """Give the furthest that any job is which still has something before it."""
+        states = {job.state for job in self._jobs}
+        if JobState.RUNNING in states:
+            known = any(job.polled_at for job in self._jobs if job.state == JobState.RUNNING)
+            return (SubLaneState.RUNNING if known else SubLaneState.SUBMITTED), ""
+        if JobState.ENDED in states:
+            return SubLaneState.COLLECTING, ""
+        if states & {JobState.SUBMITTING, JobState.UNKNOWN}:
+            return SubLaneState.SUBMITTING, ""
+        for job in self._jobs:
+            if job.state == JobState.INTENDED and job.last_error:
+                code = job.last_error.partition(":")[0]
+                return SubLaneState.WAITING, ENQUEUED_TOKENS_LIMIT if code == Fault.LANE_FULL else code
+        return SubLaneState.SUBMITTING, ""
