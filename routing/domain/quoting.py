@@ -155,10 +155,15 @@ def _read_file(
 
 
 def _model_check(catalog: Catalog, at: datetime) -> exact.ModelCheck:
+    """Judge model names for the exact path; only as many refusals as can be listed look for near matches."""
+    hints_left = exact.ERRORS_LISTED
+
     def check(name: str, endpoint: Endpoint) -> RowFault | None:
+        nonlocal hints_left
         try:
-            resolve_model(catalog, name, endpoint, at)
+            resolve_model(catalog, name, endpoint, at, with_hints=hints_left > 0)
         except ModelRefused as refused:
+            hints_left -= 1
             return RowFault(refused.code, refused.message, refused.param)
         return None
 
@@ -195,13 +200,8 @@ def _quote_groups(
         tokens = estimate_rows(texts, firsts[index], _facts(table, rows), _rules(resolved.model, table.endpoint))
         columns.input_tokens[rows] = tokens.input_tokens
         watch.lap("estimate")
-        demand = GroupDemand(
-            row_count=len(rows),
-            input_tokens=int(tokens.input_tokens.sum()),
-            output_tokens=int(tokens.output_tokens.sum()),
-        )
         lanes = [lane for lane in resolved.model.lanes if lane.model_snapshot == resolved.model_snapshot]
-        ranking = rank_lanes(lanes, catalog.sla, workflow, demand, settings.fee_micro_usd)
+        ranking = rank_lanes(lanes, catalog.sla, workflow, _demand(tokens), settings.fee_micro_usd)
         if not ranking.eligible:
             _refuse_group(resolved, ranking)
         watch.lap("score")
@@ -233,6 +233,14 @@ def _rules(model: Model, endpoint: Endpoint) -> ModelRules:
         image_rule=image_rule(model.slug),
         max_output_tokens=model.max_output_tokens,
         makes_output=endpoint is not Endpoint.EMBEDDINGS,
+    )
+
+
+def _demand(tokens: RowTokens) -> GroupDemand:
+    return GroupDemand(
+        row_count=len(tokens.input_tokens),
+        input_tokens=int(tokens.input_tokens.sum()),
+        output_tokens=int(tokens.output_tokens.sum()),
     )
 
 
@@ -280,7 +288,7 @@ def _quote_group(
         row_count=len(tokens.input_tokens),
         charge=charge,
         lanes=tuple(lanes),
-        explanation=_explanation(resolved, shares, ranking, workflow, settings),
+        explanation=_explanation(resolved, shares, ranking, workflow, _demand(tokens), settings),
     )
 
 
@@ -320,9 +328,10 @@ def _explanation(
     shares: tuple[Share, ...],
     ranking: Ranking,
     workflow: WorkflowProfile,
+    demand: GroupDemand,
     settings: QuoteSettings,
 ) -> GroupExplanation:
-    text = explain(ranking, workflow, settings.fee_micro_usd)
+    text = explain(ranking, workflow, demand, settings.fee_micro_usd)
     if len(shares) > 1:
         second = shares[1].candidate.lane.lane_id
         moved_count = shares[1].stop - shares[1].start

@@ -28,8 +28,12 @@ class ModelRefused(LanehouseError):
     code = "unsupported_model"
 
 
-def resolve_model(catalog: Catalog, name: str, endpoint: Endpoint, at: datetime) -> ResolvedModel:
+def resolve_model(
+    catalog: Catalog, name: str, endpoint: Endpoint, at: datetime, *, with_hints: bool = True
+) -> ResolvedModel:
     """Give the model and pin that a name stands for.
+
+    Near matches cost a comparison with every name, so a caller with many unknown names goes without hints.
 
     Raises:
         ModelRefused: ``unsupported_model`` with near matches, ``model_retired`` with the successor, or
@@ -38,7 +42,7 @@ def resolve_model(catalog: Catalog, name: str, endpoint: Endpoint, at: datetime)
     spelling = catalog.names.get(name)
     model = catalog.models.get(spelling.model_slug) if spelling else None
     if spelling is None or model is None:
-        raise _unknown(catalog, name)
+        raise _unknown(catalog if with_hints else None, name)
     if model.retires_at is not None and model.retires_at <= at:
         raise _retired(model, name)
     if endpoint not in model.endpoints:
@@ -59,8 +63,8 @@ def shown(name: str) -> str:
     return "'" + "".join(letter if letter.isprintable() else "\ufffd" for letter in cut) + "'"
 
 
-def _unknown(catalog: Catalog, name: str) -> ModelRefused:
-    close = near_matches(catalog.names, name)
+def _unknown(catalog: Catalog | None, name: str) -> ModelRefused:
+    close = near_matches(catalog.names, name) if catalog else []
     hint = f" Did you mean {', '.join(close)}?" if close else " GET /v1/models lists what is offered."
     return ModelRefused(
         f"The model {shown(name)} does not exist.{hint}", param="body.model", extra={"near_matches": close}

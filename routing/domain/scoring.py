@@ -102,26 +102,27 @@ def rank_lanes(
     return Ranking(eligible=tuple(eligible), rejected=tuple(rejected))
 
 
-def explain(ranking: Ranking, workflow: WorkflowProfile, fee_micro_usd: int) -> str:
+def explain(ranking: Ranking, workflow: WorkflowProfile, demand: GroupDemand, fee_micro_usd: int) -> str:
     """Say in a few sentences why the best lane won, with every figure needed to compute the scores by hand."""
-    best = ranking.eligible[0]
-    parts = [
-        f"{best.lane.lane_id} scores {_terms(best, workflow)} micro-USD (the charge holds a fee of {fee_micro_usd})."
-    ]
-    if ranking.runner_up:
-        second = ranking.runner_up
-        parts.append(f"Next is {second.lane.lane_id} with {_terms(second, workflow)}, {ranking.margin_micro_usd} more.")
+    best, second = ranking.eligible[0], ranking.runner_up
+    parts = [f"{best.lane.lane_id} scores {_terms(best, workflow, demand, fee_micro_usd)}, in micro-USD."]
+    if second:
+        terms = _terms(second, workflow, demand, fee_micro_usd)
+        parts.append(f"Next is {second.lane.lane_id} with {terms}: {ranking.margin_micro_usd} more.")
     elif not ranking.rejected:
         parts.append("It is the only lane of this model.")
     parts.extend(f"{item.lane.lane_id} was left out: {item.reason_text}." for item in ranking.rejected)
     return " ".join(parts)
 
 
-def _terms(candidate: Candidate, workflow: WorkflowProfile) -> str:
-    health = candidate.health
-    prior = "" if health.sample_count else ", stated prior, n = 0"
+def _terms(candidate: Candidate, workflow: WorkflowProfile, demand: GroupDemand, fee_micro_usd: int) -> str:
+    health, card = candidate.health, candidate.lane.rate_card
+    assert card is not None, "an eligible lane has a rate card"
+    prior = "" if health.sample_count else " (health is the stated prior, n = 0)"
     return (
         f"{candidate.score_micro_usd} = charge {candidate.charge_micro_usd}"
+        f" ({demand.input_tokens} in x {card.sell.input_rate_micro_usd_per_mtok}"
+        f" + {demand.output_tokens} out x {card.sell.output_rate_micro_usd_per_mtok} per Mtok + fee {fee_micro_usd})"
         f" + {health.p95_completion_minutes} min x {workflow.penalty_micro_usd_per_minute}"
         f" + {health.error_ppm} ppm x {workflow.penalty_micro_usd_per_percent} / {PPM_PER_PERCENT}{prior}"
     )

@@ -60,11 +60,6 @@ class RowLiterals:
         counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         return cls(flat=list(chain.from_iterable(rows)), counts=counts)
 
-    def row(self, row: int) -> Sequence[Literal]:
-        """Give the literals of one row."""
-        first = int(self.counts[:row].sum())
-        return self.flat[first : first + int(self.counts[row])]
-
 
 def prepare_texts(literals: RowLiterals, order: npt.NDArray[np.int64] | None = None) -> RowTexts:
     """Lay the strings of rows end to end.

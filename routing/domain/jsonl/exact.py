@@ -48,7 +48,7 @@ def decode_line(line: bytes) -> dict[str, Any]:
         fail("invalid_json_line", f"The line is not one valid JSON object (column {error.pos + 1}).")
     if not isinstance(value, dict):
         fail("invalid_json_line", "The line is valid JSON but not an object; send one request object a line.")
-    if "\\u" in text and _has_lone_surrogate(text):
+    if ("\\ud" in text or "\\uD" in text) and _has_lone_surrogate(text):
         fail("invalid_encoding", "The line holds half of an escaped surrogate pair, which no text encoding can carry.")
     if isinstance(value, DuplicateNames):
         duplicate_name(value, None)

@@ -259,3 +259,9 @@ def test_the_model_is_named_shortened_and_printable() -> None:
     error = refusal(jsonl(row(model="m\n" + "x" * 300))).errors[0]
     assert len(error.message) < 250
     assert "\n" not in error.message
+
+
+def test_many_unknown_names_are_answered_in_little_time() -> None:
+    error = refusal(jsonl(*(row(str(index), model=f"gpt-4o-min{index}") for index in range(3_000))))
+    assert (error.error_count, len(error.errors)) == (3_000, 100)
+    assert all("Did you mean" in item.message for item in error.errors)

@@ -96,7 +96,7 @@ def test_a_lane_without_data_gets_the_stated_prior() -> None:
     ranking = rank_lanes([only], SlaSnapshot(taken_at=AT, version=1), DEFAULT, DEMAND, 0)
     # 30 min x 500 + 10,000 ppm x 5,000 / 10,000
     assert ranking.eligible[0].score_micro_usd == 15_000 + 5_000
-    assert "n = 0" in explain(ranking, DEFAULT, 0)
+    assert "n = 0" in explain(ranking, DEFAULT, DEMAND, 0)
 
 
 def test_a_workflow_that_minds_neither_waiting_nor_failing_takes_the_cheapest() -> None:
@@ -107,12 +107,16 @@ def test_a_workflow_that_minds_neither_waiting_nor_failing_takes_the_cheapest() 
 
 
 def test_the_sentence_is_enough_to_compute_the_scores() -> None:
-    text = explain(rank_lanes(SONNET.lanes, HOUSE.sla, DEFAULT, DEMAND, 20_000), DEFAULT, 20_000)
-    found = re.findall(r"(\d+) = charge (\d+) \+ (\d+) min x (\d+) \+ (\d+) ppm x (\d+) / (\d+)", text)
+    text = explain(rank_lanes(SONNET.lanes, HOUSE.sla, DEFAULT, DEMAND, 20_000), DEFAULT, DEMAND, 20_000)
+    pattern = (
+        r"(\d+) = charge (\d+) \((\d+) in x (\d+) \+ (\d+) out x (\d+) per Mtok \+ fee (\d+)\)"
+        r" \+ (\d+) min x (\d+) \+ (\d+) ppm x (\d+) / (\d+)"
+    )
+    found = [tuple(map(int, numbers)) for numbers in re.findall(pattern, text)]
     assert len(found) == 2
-    for numbers in found:
-        score, charge, minutes, per_minute, ppm, per_percent, ppm_per_percent = map(int, numbers)
-        assert score == charge + minutes * per_minute + ppm * per_percent // ppm_per_percent
+    for score, charge, given_in, rate_in, out, rate_out, fee, minutes, per_minute, ppm, per_percent, whole in found:
+        assert charge == (given_in * rate_in + out * rate_out) // 1_000_000 + fee
+        assert score == charge + minutes * per_minute + ppm * per_percent // whole
 
 
 def test_a_group_below_every_lanes_minimum_is_refused_with_the_minimum() -> None:
