@@ -1,74 +1,76 @@
-"""What the base page knows of its viewer: navigation by role, name, zone."""
+"""What the base page knows of its viewer: navigation by role, name, zone. And the request's id, for error pages."""
 
 from __future__ import annotations
 
 import zoneinfo
-from typing import Any
+from functools import cache
+from typing import Any, cast
+from urllib.parse import unquote
 
 from django.http import HttpRequest
 from django.urls import reverse
 
-from accounts.models import StaffRole, User
+from accounts.models import Membership, StaffRole, User
 from accounts.selectors import membership_of
 from ground.errors import NotFound
 
 
 def navigation(request: HttpRequest) -> dict[str, Any]:
-    """Give the base page's variables; nothing for visitors who have not signed in, and nothing on a broken database."""
+    """Give the base page's variables; for visitors who have not signed in, the request's id alone."""
+    request_id = request.META.get("lanehouse.request_id", "")
     user = getattr(request, "user", None)
     if not isinstance(user, User):
-        return {}
-    try:
-        organisation = membership_of(user).organisation
-    except NotFound:
-        organisation = None
-    sections = []
-    if organisation is not None:
-        sections.append(
-            {
-                "label": "",
-                "links": [
-                    {
-                        "key": "batches",
-                        "label": "Batches",
-                        "url": reverse("routing:batch-list"),
-                        "icon": "stack-2",
-                        "chord": "g b",
-                    }
-                ],
-            }
-        )
-    if user.staff_role != StaffRole.NONE:
-        sections.append(
-            {
-                "label": "Operate",
-                "links": [
-                    {
-                        "key": "lanes",
-                        "label": "Lanes",
-                        "url": reverse("catalog:lane-list"),
-                        "icon": "route",
-                        "chord": "g l",
-                    }
-                ],
-            }
-        )
+        return {"request_id": request_id}
+    membership = _membership(request, user)
+    organisation = membership.organisation if membership else None
     return {
-        "nav_sections": sections,
+        "request_id": request_id,
+        "nav_sections": _sections(user, membership),
         "viewer": {
             "name": user.name,
-            "role": user.staff_role or "member",
+            "role": user.staff_role or (membership.role if membership else ""),
             "organisation": organisation.name if organisation else "",
             "sign_out_url": reverse("accounts:logout"),
         },
-        "zone": _zone(user, request.COOKIES.get("zone", ""), organisation.reporting_zone if organisation else "UTC"),
+        "zone": _zone(
+            user, unquote(request.COOKIES.get("zone", "")), organisation.reporting_zone if organisation else "UTC"
+        ),
     }
+
+
+def _membership(request: HttpRequest, user: User) -> Membership | None:
+    """Give the viewer's membership, read once a request: the view may have put it there."""
+    if "lanehouse.membership" not in request.META:
+        try:
+            request.META["lanehouse.membership"] = membership_of(user)
+        except NotFound:
+            request.META["lanehouse.membership"] = None
+    return cast("Membership | None", request.META["lanehouse.membership"])
+
+
+def _sections(user: User, membership: Membership | None) -> list[dict[str, Any]]:
+    sections = []
+    if membership is not None:
+        sections.append({"label": "", "links": [_link("batches", "Batches", "routing:batch-list", "stack-2", "g b")]})
+    if user.staff_role != StaffRole.NONE:
+        lanes = _link("lanes", "Lanes", "catalog:lane-list", "route", "g l")
+        sections.append({"label": "Operate", "links": [lanes]})
+    return sections
+
+
+def _link(key: str, label: str, url_name: str, icon: str, chord: str) -> dict[str, str]:
+    return {"key": key, "label": label, "url": reverse(url_name), "icon": icon, "chord": chord}
+
+
+@cache
+def _zone_names() -> frozenset[str]:
+    """Give the zones this machine knows; reading them takes milliseconds, so once a process."""
+    return frozenset(zoneinfo.available_timezones())
 
 
 def _zone(user: User, cookie: str, fallback: str) -> str:
     """Give the viewer's own zone, else the browser's guess if it is one, else the organisation's."""
-    known = zoneinfo.available_timezones()
     for name in (user.time_zone, cookie, fallback):
-        if name in known:
+        if name in _zone_names():
             return name
     return "UTC"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import cast
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.template.loader import get_template
 
 from accounts.models import StaffRole, User
+
+_ROLE = re.compile(r"for the role (.+?)\.?$")
 
 
 @login_required
@@ -24,8 +28,9 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # 
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Name the role that is needed."""
-    return render(request, "403.html", {"reason": str(exception)}, status=403)
+    """Name the role that is needed: a view that refuses says "... for the role <role>."."""
+    named = _ROLE.search(str(exception))
+    return render(request, "403.html", {"required_role": named.group(1) if named else ""}, status=403)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 -- Django's signature
@@ -34,5 +39,6 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # no
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Say that it was our fault; needs neither database nor session."""
-    return render(request, "500.html", status=500)
+    """Say that it was our fault. Without the context processors: they ask the database, which may be what failed."""
+    context = {"request": request, "request_id": request.META.get("lanehouse.request_id", "")}
+    return HttpResponse(get_template("500.html").render(context), status=500)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
+import orjson
 from django.db import connection
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet, Sum
 
 from accounts.models import Organisation
+from accounts.selectors import DATABASE_NOW
 from ground.errors import InvalidRequest, NotFound
 from ground.ids import created_at_of, is_public_id
-from routing.models import Batch, ProviderJob, Quote, StoredFile, SubLane
+from routing.models import Batch, ProviderJob, Quote, RowOutcome, StoredFile, SubLane
 
 PAGE_DEFAULT = 20
 PAGE_MAX = 100
@@ -22,14 +26,24 @@ def quote_by_id(*, organisation: Organisation, public_id: str) -> Quote:
     Raises:
         NotFound: It has none with this id.
     """
-    if is_public_id(public_id, "qt_"):
+    at = _created_at(public_id)
+    if at is not None:
         # The id's time names the partition; stored times are cut to the id's milliseconds.
-        quote = Quote.objects.filter(
-            public_id=public_id, created_at=created_at_of(public_id), organisation=organisation
-        ).first()
+        quote = Quote.objects.filter(public_id=public_id, created_at=at, organisation=organisation).first()
         if quote is not None:
             return quote
     raise NotFound(f"There is no quote {public_id[:60]!r}.", param="quote_id")
+
+
+def _created_at(quote_id: str) -> datetime | None:
+    """Give the time in a quote's id; None where it is no id that we can have given."""
+    if not is_public_id(quote_id, "qt_"):
+        return None
+    try:
+        return created_at_of(quote_id)
+    except OverflowError:
+        # An id can spell instants after the year 9999.
+        return None
 
 
 def quote_has_expired(quote: Quote) -> bool:
@@ -45,20 +59,27 @@ def batch_of_quote(quote: Quote) -> Batch | None:
     return Batch.objects.filter(quote_id=quote.public_id, organisation_id=quote.organisation_id).first()
 
 
-def batch_by_id(*, organisation: Organisation, public_id: str) -> Batch:
+def batch_by_id(*, organisation: Organisation, public_id: str, param: str = "batch_id") -> Batch:
     """Give an organisation's batch with its files.
+
+    Args:
+        organisation: Whose batch it is.
+        public_id: The batch's id.
+        param: What the caller named it by, for the refusal.
 
     Raises:
         NotFound: It has none with this id.
     """
-    batch = (
-        Batch.objects.select_related("output_file", "error_file", "results_file")
-        .filter(organisation=organisation, public_id=public_id)
-        .first()
-    )
+    batch = None
+    if is_public_id(public_id, "batch_"):
+        batch = _batches_with_files(organisation).filter(public_id=public_id).first()
     if batch is None:
-        raise NotFound(f"There is no batch {public_id[:60]!r}.", param="batch_id")
+        raise NotFound(f"There is no batch {public_id[:60]!r}.", param=param)
     return batch
+
+
+def _batches_with_files(organisation: Organisation) -> QuerySet[Batch]:
+    return Batch.objects.select_related("output_file", "error_file", "results_file").filter(organisation=organisation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +99,9 @@ def batch_page(*, organisation: Organisation, after: str | None, limit: int) -> 
     """
     if not 1 <= limit <= PAGE_MAX:
         raise InvalidRequest(f"limit is 1 to {PAGE_MAX}.", param="limit")
-    batches = Batch.objects.select_related("output_file", "error_file", "results_file").filter(
-        organisation=organisation
-    )
+    batches = _batches_with_files(organisation)
     if after:
-        last = batch_by_id(organisation=organisation, public_id=after)
+        last = batch_by_id(organisation=organisation, public_id=after, param="after")
         batches = batches.filter(Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, pk__lt=last.pk))
     page = list(batches.order_by("-created_at", "-pk")[: limit + 1])
     return BatchPage(batches=tuple(page[:limit]), has_more=len(page) > limit)
@@ -93,18 +112,69 @@ def sub_lanes_of(batch: Batch) -> list[SubLane]:
     return list(SubLane.objects.filter(batch=batch).order_by("number"))
 
 
+def sub_lanes_of_batches(batches: Sequence[Batch]) -> dict[int, list[SubLane]]:
+    """Give the sub-lanes of several batches by the batch's key, in their order; one query whatever their number."""
+    found: dict[int, list[SubLane]] = {batch.pk: [] for batch in batches}
+    for sub_lane in SubLane.objects.filter(batch__in=found).order_by("batch_id", "number"):
+        found[sub_lane.batch_id].append(sub_lane)
+    return found
+
+
+def collected_charge_by_group(batch: Batch) -> dict[int, int]:
+    """Give the exact charge in pico-USD of the rows collected so far, by model group; fees come with settlement."""
+    sums = (
+        RowOutcome.objects.filter(accepted_at=batch.created_at, batch_id=batch.pk)
+        .values_list("group_index")
+        .annotate(charge_pico_usd=Sum("charge_pico_usd"))
+        .order_by("group_index")
+    )
+    return {group_index: int(charge_pico_usd) for group_index, charge_pico_usd in sums}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuoteTerms:
+    """What a batch's quote said beyond what the batch keeps: the estimate by name, p95 by lane, and the reasons."""
+
+    estimate: Mapping[str, int]
+    p95_completion_minutes: Mapping[tuple[str, str], int]
+    reasons: tuple[str, ...]
+
+
+def quote_terms_of(batch: Batch) -> QuoteTerms | None:
+    """Give what the batch's quote said, lanes by (``model_snapshot``, ``lane_id``); None when the quote is gone."""
+    quote = Quote.objects.filter(
+        public_id=batch.quote_id, created_at=created_at_of(batch.quote_id), organisation_id=batch.organisation_id
+    ).first()
+    if quote is None:
+        return None
+    answer = orjson.loads(bytes(quote.answer))
+    return QuoteTerms(
+        estimate=answer["estimate"],
+        p95_completion_minutes={
+            (lane["model_snapshot"], lane["lane_id"]): lane["p95_completion_minutes"] for lane in answer["lanes"]
+        },
+        reasons=tuple(group["text"] for group in answer["explanation"]),
+    )
+
+
 def jobs_of(batch: Batch) -> list[ProviderJob]:
     """Give a batch's provider jobs in their order, for operators."""
     return list(ProviderJob.objects.filter(batch=batch).order_by("sub_lane__number", F("number")))
 
 
 def file_by_id(*, organisation: Organisation, public_id: str) -> StoredFile:
-    """Give an organisation's file.
+    """Give an organisation's file, while it is kept (by the database's clock).
 
     Raises:
-        NotFound: It has none with this id.
+        NotFound: It has none with this id, or its time is over.
     """
-    stored = StoredFile.objects.filter(organisation=organisation, public_id=public_id).first()
+    stored = None
+    if is_public_id(public_id, "file-"):
+        stored = (
+            StoredFile.objects.filter(organisation=organisation, public_id=public_id)
+            .filter(Q(expires_at__isnull=True) | Q(expires_at__gt=DATABASE_NOW))
+            .first()
+        )
     if stored is None:
         raise NotFound(f"There is no file {public_id[:60]!r}.", param="file_id")
     return stored

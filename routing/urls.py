@@ -1,13 +1,14 @@
-"""Customers' pages of batches."""
+"""Addresses of the customers' pages of batches."""
 
 from django.urls import path
 
-from routing import views
+from routing.views import batches, files
 
 app_name = "routing"
 urlpatterns = [
-    path("app/batches/", views.batch_list, name="batch-list"),
-    path("app/batches/<str:batch_id>/", views.batch_detail, name="batch-detail"),
-    path("app/batches/<str:batch_id>/live", views.batch_live, name="batch-live"),
-    path("app/batches/<str:batch_id>/results", views.batch_results, name="batch-results"),
+    path("app/batches/", batches.batch_list, name="batch-list"),
+    path("app/batches/<str:batch_id>/", batches.batch_detail, name="batch-detail"),
+    path("app/batches/<str:batch_id>/results", files.batch_file, {"kind": "results"}, name="batch-results"),
+    path("app/batches/<str:batch_id>/output", files.batch_file, {"kind": "output"}, name="batch-output"),
+    path("app/batches/<str:batch_id>/errors", files.batch_file, {"kind": "errors"}, name="batch-errors"),
 ]

@@ -1,0 +1,120 @@
+"""The list of batches, and one batch, live until it has ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+from django_htmx.http import trigger_client_event
+
+from accounts.models import Membership
+from billing.selectors import receipt_for_batch
+from ground import clock
+from ground.errors import NotFound
+from routing.models import Batch, BatchStatus, SubLane
+from routing.selectors import (
+    batch_by_id,
+    batch_page,
+    collected_charge_by_group,
+    quote_terms_of,
+    sub_lanes_of,
+    sub_lanes_of_batches,
+)
+from routing.views import shown
+from routing.views.access import customer_page, region_asked_for
+from routing.views.files import may_download
+from routing.views.polling import Poll, likely_end, poll_of
+
+_ROWS_PER_PAGE = 50
+_REGION = "batch"
+_SHOWN_MODELS = 2
+
+
+@require_safe
+@customer_page
+def batch_list(request: HttpRequest, membership: Membership) -> HttpResponse:
+    """Show an organisation's batches, newest first, a page at a time."""
+    after = request.GET.get("after") or None
+    try:
+        page = batch_page(organisation=membership.organisation, after=after, limit=_ROWS_PER_PAGE)
+    except NotFound as error:
+        raise Http404(error.message) from error
+    sub_lanes = sub_lanes_of_batches(page.batches)
+    rows = [_list_row(batch, sub_lanes[batch.pk]) for batch in page.batches]
+    context = {
+        "active_nav": "batches",
+        "rows": rows,
+        "is_first_page": after is None,
+        "older_url": f"?after={page.batches[-1].public_id}" if page.has_more else "",
+        "first_calls": shown.first_calls(request.build_absolute_uri("/v1")),
+    }
+    return render(request, "routing/batch_list.html", context)
+
+
+def _list_row(batch: Batch, sub_lanes: list[SubLane]) -> dict[str, Any]:
+    models = list(dict.fromkeys(sub_lane.model_slug for sub_lane in sub_lanes))
+    return {
+        "batch": batch,
+        "name": shown.batch_name(batch),
+        "is_named": shown.batch_name(batch) != batch.public_id,
+        "outcome": shown.outcome_of(batch),
+        "models": models,
+        "more_model_count": len(models) - 1 if len(models) > _SHOWN_MODELS else 0,
+    }
+
+
+@require_safe
+@customer_page
+def batch_detail(request: HttpRequest, membership: Membership, batch_id: str) -> HttpResponse:
+    """Show one batch. Alone: the region ``batch``, which asks again until the batch has ended (204: nothing moved)."""
+    try:
+        batch = batch_by_id(organisation=membership.organisation, public_id=batch_id)
+    except NotFound as error:
+        raise Http404(error.message) from error
+    sub_lanes = sub_lanes_of(batch)
+    poll = poll_of(batch, sub_lanes, clock.now())
+    is_region = region_asked_for(request) == _REGION
+    if is_region and request.GET.get("v") == poll.version:
+        return HttpResponse(status=204)
+    context = _detail(membership, batch, sub_lanes, poll)
+    response = render(request, "routing/_batch_alone.html" if is_region else "routing/batch_detail.html", context)
+    if is_region and poll.every_ms is None:
+        # Only a page that was live asks for the region, and its answer no longer asks: so this is said once.
+        tone = "bad" if batch.status == BatchStatus.FAILED else ""
+        trigger_client_event(response, "batch-finished", {"id": batch.public_id, "status": batch.status})
+        trigger_client_event(response, "toast", {"text": f"{context['title']}.", "tone": tone})
+    return response
+
+
+def _detail(membership: Membership, batch: Batch, sub_lanes: list[SubLane], poll: Poll) -> dict[str, Any]:
+    terms = quote_terms_of(batch)
+    is_settled = batch.charge_micro_usd is not None
+    ended_at = shown.ended_at_of(batch)
+    receipt = receipt_for_batch(membership.organisation, batch.public_id) if is_settled else None
+    table = shown.sub_lane_table(batch, sub_lanes, terms, {} if is_settled else collected_charge_by_group(batch))
+    return {
+        "active_nav": "batches",
+        "title": f"{shown.state_words(batch)}: {shown.batch_name(batch)}",
+        "batch": batch,
+        "name": shown.batch_name(batch),
+        "is_named": shown.batch_name(batch) != batch.public_id,
+        "outcome": shown.outcome_of(batch),
+        "poll": poll,
+        "at": clock.now(),
+        "table": table,
+        "finished_count": batch.completed_count + batch.failed_count,
+        "reported_count": sum(row.reported_count for row in table.rows),
+        "likely_end": likely_end(batch, sub_lanes, clock.now()),
+        "ended_at": ended_at,
+        "took_seconds": int((ended_at - batch.created_at).total_seconds()) if ended_at else None,
+        "reserved_micro_usd": shown.reserved_micro_usd(batch),
+        "terms": terms,
+        "receipt": receipt,
+        "receipt_lines": shown.line_rows(receipt) if receipt else (),
+        "files": shown.file_rows(batch),
+        "may_download": may_download(membership),
+        "timeline": shown.timeline(batch, sub_lanes),
+        "waiting": [row for row in table.rows if row.sub_lane.state == "waiting"],
+    }
