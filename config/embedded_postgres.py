@@ -29,7 +29,6 @@ from config.postgres.roles import DATABASE, make_roles_and_database
 # A socket's whole path may have 107 bytes; ".s.PGSQL.12345.lock" takes 20 of them.
 SOCKET_DIR_MAX_BYTES = 80
 NEW_CLUSTER_MIN_BYTES = 120 * 1024 * 1024
-LOG_MAX_BYTES = 10 * 1024 * 1024
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 LAST_BACKENDS_SECONDS = 20.0
@@ -280,8 +279,6 @@ class EmbeddedPostgres:
 
     def _launch(self, binaries: Path) -> None:
         """Start the server process; another port is tried when a chosen one is taken in the meantime."""
-        if self.log_path.exists() and self.log_path.stat().st_size > LOG_MAX_BYTES:
-            self.log_path.replace(self.log_path.with_suffix(".log.1"))
         patient_until = time.monotonic() + LAST_BACKENDS_SECONDS
         attempt_count = 0
         while attempt_count < START_ATTEMPTS:

@@ -25,6 +25,7 @@ INSTALLED_APPS = [
     "routing",
     "billing",
     "catalog",
+    "webhooks",
     "accounts",
     "ground",
     "django_htmx",
@@ -137,7 +138,7 @@ CELERY_BROKER_URL = env.text("CELERY_BROKER_URL")
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_CREATE_MISSING_QUEUES = False
 CELERY_TASK_DEFAULT_QUEUE = "engine"
-CELERY_TASK_ROUTES: dict[str, dict[str, str]] = {"deliver_due": {"queue": "deliveries"}}
+CELERY_TASK_ROUTES: dict[str, dict[str, str]] = {"webhooks.deliver_due": {"queue": "deliveries"}}
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
@@ -178,6 +179,9 @@ LEASE_SECONDS = env.integer("LANEHOUSE_LEASE_SECONDS", 60)
 POLL_MIN_SECONDS = env.integer("LANEHOUSE_POLL_MIN_SECONDS", 1)
 POLL_MAX_SECONDS = env.integer("LANEHOUSE_POLL_MAX_SECONDS", 60)
 PROVIDER_TIMEOUT_SECONDS = env.integer("LANEHOUSE_PROVIDER_TIMEOUT_SECONDS", 60)
+# What customers may subscribe to; this app's callers publish them. Receivers inside the network, by exact host:port.
+WEBHOOK_EVENT_TYPES = ("batches.completed", "batch.completed", "batch.failed", "batch.expired", "batch.cancelled")
+WEBHOOK_ALLOWED_RECEIVERS = env.words("LANEHOUSE_WEBHOOK_ALLOWED_RECEIVERS")
 
 LOGGING: dict[str, Any] = {
     "version": 1,
@@ -185,5 +189,11 @@ LOGGING: dict[str, Any] = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": env.text("LANEHOUSE_LOG_LEVEL", "INFO")},
-    "loggers": {"httpx2": {"level": "WARNING"}, "openai": {"level": "WARNING"}},
+    "loggers": {
+        "httpx2": {"level": "WARNING"},
+        "openai": {"level": "WARNING"},
+        # Each sweep is a task each second; what fails is an error and still said.
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
+    },
 }

@@ -24,6 +24,7 @@ from config.supervisor.children import Child, end_leftovers, how_it_ended
 from config.supervisor.state import StartRefused, StateDir, parse_values, write_values
 
 LOOK_SECONDS: Final = 0.2
+TRIM_SECONDS: Final = 60.0
 HEALTHY_SECONDS: Final = 90.0
 GIVE_UP_FAILURES: Final = 3
 MIGRATION_LOCK: Final = 7_265_150_301
@@ -42,6 +43,7 @@ class Supervisor:
         self.options = options
         self._postgres: EmbeddedPostgres | None = None
         self._postgres_due = 0.0
+        self._trim_due = 0.0
         self._children: list[Child] = []
         self._sample: subprocess.Popen[bytes] | None = None
         self._stopping = False
@@ -180,6 +182,9 @@ class Supervisor:
 
     def _look(self) -> None:
         """Restart what has ended, PostgreSQL first."""
+        if time.monotonic() >= self._trim_due:
+            self._trim_due = time.monotonic() + TRIM_SECONDS
+            self.state.trim_logs()
         self._look_at_postgres()
         for child in self._children:
             if sentence := child.look():

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import shlex
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -105,11 +106,16 @@ class StateDir:
         return port
 
     def open_log(self, name: str) -> IO[bytes]:
-        """Open a child's log to append; a big one is set aside first, one generation."""
-        path = self.path / "log" / f"{name}.log"
-        if path.exists() and path.stat().st_size > LOG_MAX_BYTES:
-            path.replace(path.with_suffix(".log.1"))
-        return path.open("ab")
+        """Open a child's log to append."""
+        return (self.path / "log" / f"{name}.log").open("ab")
+
+    def trim_logs(self) -> None:
+        """Set big logs aside while they are written: they are only appended to, so they may be emptied."""
+        for path in (self.path / "log").glob("*.log"):
+            with contextlib.suppress(OSError):
+                if path.stat().st_size > LOG_MAX_BYTES:
+                    shutil.copyfile(path, path.with_suffix(".log.1"))
+                    os.truncate(path, 0)
 
     def sample_values(self) -> dict[str, str]:
         """Give what the sample's set-up printed at an earlier start."""

@@ -137,9 +137,12 @@ def test_a_shell_reads_the_env_file_back(state: StateDir) -> None:
     assert stat.S_IMODE(state.env_file.stat().st_mode) == 0o600
 
 
-def test_a_big_log_is_set_aside_at_the_start(state: StateDir) -> None:
+def test_a_big_log_is_set_aside_while_it_is_written(state: StateDir) -> None:
     log = state.path / "log" / "x.log"
-    log.write_bytes(b"x" * (10 * 1024 * 1024 + 1))
     with state.open_log("x") as file:
-        assert file.tell() == 0
+        file.write(b"x" * (10 * 1024 * 1024 + 1))
+        file.flush()
+        state.trim_logs()
+        file.write(b"then")
+    assert log.read_bytes() == b"then"
     assert log.with_suffix(".log.1").stat().st_size > 10 * 1024 * 1024

@@ -49,7 +49,7 @@ def test_the_same_step_asked_for_many_times_before_it_is_sent_is_sent_a_few_time
 
 
 def test_deliveries_have_a_queue_of_their_own(broker: psycopg.Connection) -> None:
-    wake("deliver_due")
+    wake("webhooks.deliver_due")
     assert messages(broker, "engine") == []
     assert len(messages(broker, "deliveries")) == 1
 
