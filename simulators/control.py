@@ -13,7 +13,8 @@ Operations are named like the SDK's methods (``batches.create``); ``custom_id`` 
 Batch faults, which strike when the input file is read (no ``operation``): ``fail_batch expire_batch``.
 Row faults: ``row_error row_unrun row_missing row_duplicated row_foreign row_usage``.
 Without any call, markers in a user message do the same: ``[[sim:fail]] [[sim:fail_once]] [[sim:context_length]]
-[[sim:content_filter]] [[sim:content_filter_finish]] [[sim:tokens=N]] [[sim:cached=N]] [[sim:reasoning=N]]``.
+[[sim:content_filter]] [[sim:content_filter_finish]] [[sim:tokens=N]] [[sim:cached=N]] [[sim:reasoning=N]]``, and for
+Claude ``[[sim:overloaded]] [[sim:tool]] [[sim:cache_write=N]]``.
 """
 
 from collections.abc import Callable
@@ -27,14 +28,17 @@ from starlette.routing import Route
 
 from simulators.calls import CallCounters
 from simulators.clock import SimClock
-from simulators.faults import FaultBook, parse_fault
+from simulators.faults import FaultBook, FaultKind, parse_fault
 
 Described = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controls:
-    """What the control API works on; `change_settings` raises ValueError for what it cannot take."""
+    """What the control API works on; `change_settings` raises ValueError for what it cannot take.
+
+    `fault_kinds` are those that make sense at the provider.
+    """
 
     clock: SimClock
     faults: FaultBook
@@ -42,6 +46,7 @@ class Controls:
     settings: Callable[[], Described]
     change_settings: Callable[[Described], Described]
     work: Callable[[], Described]
+    fault_kinds: frozenset[FaultKind] = frozenset(FaultKind)
 
 
 def control_routes(controls: Controls) -> list[Route]:
@@ -49,7 +54,7 @@ def control_routes(controls: Controls) -> list[Route]:
 
     async def faults(request: Request) -> Response:
         if request.method == "POST":
-            return await _guarded(request, lambda wanted: controls.faults.add(parse_fault(wanted)).describe())
+            return await _guarded(request, lambda wanted: _add_fault(controls, wanted))
         if request.method == "DELETE":
             await run_in_threadpool(controls.faults.clear)
         armed = await run_in_threadpool(controls.faults.armed)
@@ -95,6 +100,14 @@ async def _guarded(request: Request, act: Callable[[Described], Described]) -> R
         return _json(await run_in_threadpool(act, wanted))
     except ValueError as error:
         return _json({"error": str(error)}, 400)
+
+
+def _add_fault(controls: Controls, wanted: Described) -> Described:
+    fault = parse_fault(wanted)
+    if fault.kind not in controls.fault_kinds:
+        message = f"this provider has no {fault.kind}"
+        raise ValueError(message)
+    return controls.faults.add(fault).describe()
 
 
 def _set_clock(clock: SimClock, wanted: Described) -> Described:

@@ -192,18 +192,19 @@ class FaultBook:
 class RowFaults:
     """The row faults of one batch while some of its rows are answered; firing is counted here until it is spent."""
 
-    def __init__(self, armed: Sequence[ArmedFault], account: str, model: str | None) -> None:
-        """Keep the live row faults that strike this account and model."""
-        self._armed = [
-            each for each in armed if each.fault.kind in ROW_KINDS and each.fault.strikes_account(account, model)
-        ]
+    def __init__(self, armed: Sequence[ArmedFault], account: str) -> None:
+        """Keep the row faults among `armed`, for rows of `account`."""
+        self._armed = [each for each in armed if each.fault.kind in ROW_KINDS]
+        self._account = account
         self.fired_counts: dict[str, int] = {}
 
-    def striking(self, custom_id: str, line: bytes) -> list[Fault]:
+    def striking(self, custom_id: str, line: bytes, model: str | None) -> list[Fault]:
         """The faults that strike this row, counted as fired; `line` is the row as it was sent."""
         struck = []
         for each in self._armed:
             fault = each.fault
+            if not fault.strikes_account(self._account, model):
+                continue
             fired_count = self.fired_counts.get(each.fault_id, 0)
             if each.remaining_count is not None and fired_count >= each.remaining_count:
                 continue

@@ -12,6 +12,7 @@ import orjson
 from simulators import prose
 from simulators.openai import tokens
 from simulators.openai.refusals import context_length_refusal, count_within, output_limit, require_input
+from simulators.tokenizer import count_text
 
 Json = Mapping[str, object]
 
@@ -117,7 +118,7 @@ def _piece(ask: _Ask, seed: int, limit_tokens: int | None) -> _Piece:
     allowed = wanted if limit_tokens is None else min(wanted, limit_tokens)
     reasoning_tokens = min(ask.wish.reasoning_tokens, allowed)
     text = "".join(prose.pieces(seed, allowed - reasoning_tokens))
-    spoken_tokens = tokens.count_text(tokens.vocabulary_of(str(ask.body.get("model"))), text)
+    spoken_tokens = count_text(tokens.vocabulary_of(str(ask.body.get("model"))), text)
     reason = "content_filter" if ask.wish.filtered else "length" if allowed < wanted else "stop"
     return _Piece(
         text=text,

@@ -19,12 +19,13 @@ from simulators.control import Controls, Described, control_routes
 from simulators.database import Database
 from simulators.faults import Fault, FaultBook
 from simulators.gateway import Caller, Gateway
-from simulators.openai.batches import BatchesApi, SettingsBox
+from simulators.openai.batches import BatchesApi
 from simulators.openai.files import FilesApi
 from simulators.openai.lifecycle import Lifecycle
 from simulators.openai.settings import Settings, changed_settings
 from simulators.openai.store import Store
 from simulators.openai.wire import ApiError, error_body, json_response
+from simulators.settings import SettingsBox
 
 Call = Callable[[Request, str], Awaitable[Response]]
 ModelOf = Callable[[Request, str], Awaitable[str | None]]

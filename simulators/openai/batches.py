@@ -16,6 +16,7 @@ from simulators.openai.records import BatchRecord
 from simulators.openai.settings import Settings
 from simulators.openai.store import Store
 from simulators.openai.wire import ApiError, WireObject, batch_object, json_response, list_page
+from simulators.settings import SettingsBox
 
 _ENDPOINTS = ("/v1/responses", "/v1/chat/completions", "/v1/embeddings", "/v1/completions")
 _WINDOW_SECONDS = 86_400
@@ -29,7 +30,7 @@ _MAX_PAGE_BATCHES = 100
 class BatchesApi:
     """Create, list, get and cancel batches of one account."""
 
-    def __init__(self, store: Store, clock: SimClock, lifecycle: Lifecycle, settings: "SettingsBox") -> None:
+    def __init__(self, store: Store, clock: SimClock, lifecycle: Lifecycle, settings: SettingsBox[Settings]) -> None:
         """Keep batches in `store` and let `lifecycle` move them."""
         self._store = store
         self._clock = clock
@@ -139,14 +140,6 @@ class BatchesApi:
         if batch.status in {"completed", "failed", "expired", "cancelled"}:
             raise ApiError(409, f"Cannot cancel a batch with status '{batch.status}'.")
         return batch_object(batch)
-
-
-class SettingsBox:
-    """Holds the settings of the moment."""
-
-    def __init__(self, settings: Settings) -> None:
-        """Start with `settings`."""
-        self.current = settings
 
 
 def _required_text(wanted: Mapping[str, object], name: str) -> str:

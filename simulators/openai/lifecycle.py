@@ -8,11 +8,12 @@ from dataclasses import replace
 from simulators.clock import SimClock
 from simulators.faults import BATCH_KINDS, Fault, FaultBook, FaultKind, RowFaults
 from simulators.openai.records import BatchRecord, FileRecord
-from simulators.openai.rows import RowAnswerer, append_at, read_rows, unrun_line
+from simulators.openai.rows import RowAnswerer, read_rows, unrun_line
 from simulators.openai.settings import Settings
 from simulators.openai.store import Store
 from simulators.openai.validation import InputInspector, Verdict
 from simulators.pacing import Pace
+from simulators.rowfiles import append_at
 
 _STEP_ROWS = 1_000
 _BREATH_SECONDS = 0.0005
@@ -157,7 +158,7 @@ class Lifecycle:
 
     def _answer(self, batch: BatchRecord, stop: int, created: int) -> BatchRecord:
         """Answer the rows up to `stop`; files first, then the record in one transaction with what they used up."""
-        faults = RowFaults(self._faults.armed(), batch.account, batch.model)
+        faults = RowFaults(self._faults.armed(), batch.account)
         answerer = RowAnswerer(self._store, batch, self._settings(), faults, created)
         stretch = answerer.answer(batch.answered_rows, stop)
         output_path = self._store.content_path(batch.output_file_id)
@@ -176,7 +177,7 @@ class Lifecycle:
         )
         with self._store.transaction():
             self._faults.spend(faults.fired_counts)
-            self._store.remember_rows(batch.account, stretch.digests)
+            self._store.seen.remember(batch.account, stretch.digests)
             self._store.save_batch(moved)
         return moved
 

@@ -1,17 +1,14 @@
 """Answer stretches of a batch's rows into its two files."""
 
-import random
-import re
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from hashlib import sha256
-from pathlib import Path
 
 import orjson
 
 from simulators.faults import Fault, FaultKind, RowFaults
+from simulators.markers import MARKER_START, markers_in
 from simulators.openai.answering import Usage, Wish, answer_row, content_digest
 from simulators.openai.records import BatchRecord
 from simulators.openai.refusals import RefusedError, context_length_refusal
@@ -19,24 +16,15 @@ from simulators.openai.settings import Settings
 from simulators.openai.store import Store
 from simulators.openai.tokens import user_text
 from simulators.openai.wire import RowOutcome, error_body, result_line
+from simulators.rowfiles import answer_order
 
 Json = Mapping[str, object]
 
-_MARKER = re.compile(r"\[\[sim:([a-z_]+)(?:=(\d+))?\]\]")
 _SERVER_ERROR = "The server had an error while processing your request. Sorry about that!"
 _FILTERED = "The response was filtered due to the prompt triggering the content management policy."
 _ERROR_TYPES = {429: "rate_limit_exceeded", 500: "server_error", 503: "server_error"}
 _DEFAULT_WINDOW_TOKENS = 128_000
 _MAX_ANSWER_TOKENS = 128_000
-
-
-@lru_cache(maxsize=8)
-def answer_order(content_seed: int, row_count: int, *, shuffled: bool) -> Sequence[int]:
-    """The order in which rows are answered, the same for the same input."""
-    order = list(range(row_count))
-    if shuffled:
-        random.Random(content_seed).shuffle(order)  # noqa: S311  # an order that can be repeated, not a secret
-    return order
 
 
 @dataclass(slots=True)
@@ -95,8 +83,8 @@ class RowAnswerer:
     def _answer_line(self, line: bytes) -> None:
         row = orjson.loads(line)
         custom_id, body = row["custom_id"], row["body"]
-        struck = {fault.kind: fault for fault in reversed(self._faults.striking(custom_id, line))}
-        markers = dict(_MARKER.findall(user_text(body))) if b"[[sim:" in line else {}
+        struck = {fault.kind: fault for fault in reversed(self._faults.striking(custom_id, line, self._batch.model))}
+        markers = markers_in(user_text(body)) if MARKER_START in line else {}
         outcome = self._outcome(custom_id, body, struck, markers)
         written = b"" if FaultKind.ROW_MISSING in struck else result_line(outcome)
         if FaultKind.ROW_DUPLICATED in struck:
@@ -157,7 +145,7 @@ class RowAnswerer:
             return server_error
         if "fail_once" in markers:
             digest = content_digest(body)
-            if digest not in self._stretch.digests and not self._store.saw_row(self._batch.account, digest):
+            if digest not in self._stretch.digests and not self._store.seen.saw(self._batch.account, digest):
                 self._stretch.digests.add(digest)
                 return server_error
         if "context_length" in markers:
@@ -183,15 +171,6 @@ def unrun_line(batch: BatchRecord, line: bytes, code: str, message: str) -> byte
             error_message=message,
         )
     )
-
-
-def append_at(path: Path, position_bytes: int, addition: bytes | bytearray) -> int:
-    """Write behind what is known to be good, cutting off the rest; gives the new size in bytes."""
-    with path.open("r+b" if path.exists() else "w+b") as target:
-        target.truncate(position_bytes)
-        target.seek(position_bytes)
-        target.write(addition)
-    return position_bytes + len(addition)
 
 
 def _wish(fault: Fault | None, markers: Mapping[str, str]) -> Wish:

@@ -1,7 +1,19 @@
 """Everything about the simulated OpenAI that can be turned while it runs."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from simulators.settings import (
+    Check,
+    changed,
+    is_count,
+    is_counts,
+    is_names,
+    is_number,
+    is_renaming,
+    is_speed,
+    is_switch,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,57 +48,20 @@ def changed_settings(settings: Settings, wanted: Mapping[str, object]) -> Settin
     Raises:
         ValueError: a field is unknown or of the wrong type.
     """
-    unknown = sorted(wanted.keys() - _CHECKS.keys())
-    if unknown:
-        message = f"unknown settings: {', '.join(unknown)}; known: {', '.join(_CHECKS)}"
-        raise ValueError(message)
-    for name, value in wanted.items():
-        if not _CHECKS[name](value):
-            message = f"{name} cannot be {value!r}"
-            raise ValueError(message)
-    fitting = {name: tuple(value) if isinstance(value, list) else value for name, value in wanted.items()}
-    return replace(settings, **fitting)  # type: ignore[arg-type]  # each value was checked above
+    return changed(settings, wanted, _CHECKS)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-
-
-def _is_speed(value: object) -> bool:
-    return value is None or _is_number(value)
-
-
-def _is_switch(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def _is_names(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
-
-
-def _is_counts(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(each, int) for each in value.values())
-
-
-def _is_renaming(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
-
-
-_CHECKS: Mapping[str, Callable[[object], bool]] = {
-    "rows_per_second": _is_speed,
-    "validation_seconds": _is_number,
-    "finalizing_seconds": _is_number,
-    "cancelling_seconds": _is_number,
-    "shuffle_results": _is_switch,
-    "bad_keys": _is_names,
-    "unknown_models": _is_names,
-    "enqueued_tokens_limits": _is_counts,
-    "context_window_tokens": _is_counts,
-    "snapshots": _is_renaming,
-    "max_row_count": _is_count,
-    "max_input_bytes": _is_count,
+_CHECKS: Mapping[str, Check] = {
+    "rows_per_second": is_speed,
+    "validation_seconds": is_number,
+    "finalizing_seconds": is_number,
+    "cancelling_seconds": is_number,
+    "shuffle_results": is_switch,
+    "bad_keys": is_names,
+    "unknown_models": is_names,
+    "enqueued_tokens_limits": is_counts,
+    "context_window_tokens": is_counts,
+    "snapshots": is_renaming,
+    "max_row_count": is_count,
+    "max_input_bytes": is_count,
 }

@@ -10,29 +10,15 @@ import orjson
 
 from simulators.database import Database
 from simulators.openai.records import BatchRecord, FileRecord
+from simulators.seen import SeenRows
+from simulators.tables import table_schema, upsert_statement
 
 _JSON_COLUMNS = frozenset({"metadata", "errors"})
 _TERMINAL = "('completed', 'failed', 'expired', 'cancelled')"
 
 
-def _table(name: str, record: type) -> str:
-    columns = ", ".join(each.name for each in fields(record) if each.name != "id")
-    return f"CREATE TABLE IF NOT EXISTS {name} (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE, {columns})"
-
-
-def _upsert(name: str, record: type) -> str:
-    names = [each.name for each in fields(record)]
-    changes = ", ".join(f"{each} = excluded.{each}" for each in names if each != "id")
-    places = ", ".join("?" for _ in names)
-    return (
-        f"INSERT INTO {name} ({', '.join(names)}) VALUES ({places}) "  # noqa: S608  # names are of our own records
-        f"ON CONFLICT (id) DO UPDATE SET {changes}"
-    )
-
-
-_SEEN_SCHEMA = "CREATE TABLE IF NOT EXISTS seen_rows (account TEXT, digest BLOB, PRIMARY KEY (account, digest))"
-_SAVE_FILE = _upsert("files", FileRecord)
-_SAVE_BATCH = _upsert("batches", BatchRecord)
+_SAVE_FILE = upsert_statement("files", FileRecord)
+_SAVE_BATCH = upsert_statement("batches", BatchRecord)
 
 
 class Store:
@@ -41,6 +27,7 @@ class Store:
     def __init__(self, directory: Path, database: Database) -> None:
         """Open or create the state under `directory`."""
         self.database = database
+        self.seen = SeenRows(database)
         self.files_path = directory / "files"
         self.work_path = directory / "batches"
         self.files_path.mkdir(parents=True, exist_ok=True)
@@ -48,9 +35,8 @@ class Store:
         for left_over in self.files_path.glob("upload-*"):
             left_over.unlink()
         with database.transaction() as connection:
-            connection.execute(_table("files", FileRecord))
-            connection.execute(_table("batches", BatchRecord))
-            connection.execute(_SEEN_SCHEMA)
+            connection.execute(table_schema("files", FileRecord))
+            connection.execute(table_schema("batches", BatchRecord))
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -144,18 +130,6 @@ class Store:
         files = self.database.rows("SELECT COUNT(*) FROM files")
         batches = self.database.rows("SELECT status, COUNT(*) AS batch_count FROM batches GROUP BY status")
         return {"file_count": files[0][0], "batches_by_status": {row["status"]: row["batch_count"] for row in batches}}
-
-    def saw_row(self, account: str, digest: bytes) -> bool:
-        """Whether `account` has sent a row with this content before."""
-        return bool(self.database.rows("SELECT 1 FROM seen_rows WHERE account = ? AND digest = ?", (account, digest)))
-
-    def remember_rows(self, account: str, digests: set[bytes]) -> None:
-        """Remember row contents of `account`."""
-        with self.transaction() as connection:
-            connection.executemany(
-                "INSERT OR IGNORE INTO seen_rows (account, digest) VALUES (?, ?)",
-                [(account, digest) for digest in digests],
-            )
 
 
 def _file_record(row: Row) -> FileRecord:

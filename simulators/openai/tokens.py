@@ -2,17 +2,10 @@
 
 import json
 import math
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from simulators.images import image_size
-
-with warnings.catch_warnings():
-    # It reads its tables through a deprecated call, on import and for each vocabulary.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import bpe_openai
-
-    _ENCODINGS = {name: bpe_openai.get_encoding(name) for name in ("o200k_base", "cl100k_base")}
+from simulators.tokenizer import count_text
 
 Json = Mapping[str, object]
 
@@ -21,7 +14,6 @@ _TOKENS_PER_MESSAGE = 4
 _TOKENS_PER_REQUEST = 3
 _TOKENS_PER_FUNCTION = {"o200k_base": 7, "cl100k_base": 10}
 _TOKENS_AFTER_TOOLS = 12
-_MAX_CHARS_AT_ONCE = 400_000
 _IMAGE_BASE_TOKENS = 85
 _IMAGE_TILE_TOKENS = 170
 _IMAGE_TILE_PIXELS = 512
@@ -32,25 +24,6 @@ def vocabulary_of(model: str) -> str:
     """The name of the model's vocabulary: o200k for gpt-4o and later, cl100k for what came before."""
     base = model.removeprefix("ft:")
     return "cl100k_base" if base == "gpt-4" or base.startswith(_OLD_VOCABULARY) else "o200k_base"
-
-
-def count_text(vocabulary: str, text: str) -> int:
-    """How many tokens `text` has; no special tokens are read out of it."""
-    encode = _ENCODINGS[vocabulary].encode_ordinary
-    if len(text) <= _MAX_CHARS_AT_ONCE:
-        return len(encode(text))
-    return sum(len(encode(piece)) for piece in _pieces(text))
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """The text cut before blanks, where words and so tokens begin; the tokenizer refuses a million characters."""
-    start = 0
-    while start < len(text):
-        end = start + _MAX_CHARS_AT_ONCE
-        blank = text.rfind(" ", start + 1, end) if end < len(text) else -1
-        end = blank if blank > start else end
-        yield text[start:end]
-        start = end
 
 
 def chat_input_tokens(model: str, body: Json) -> int:

@@ -10,6 +10,7 @@ from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
 from simulators.openai import tokens
+from simulators.tokenizer import count_text
 from tests.simulators.driver import Driver, chat_row
 
 EMBEDDINGS = "/v1/embeddings"
@@ -25,7 +26,7 @@ def test_a_chat_answer_fits_the_sdk_type(driver: Driver) -> None:
     assert answer.choices[0].finish_reason == "stop"
     text = answer.choices[0].message.content or ""
     assert answer.usage is not None
-    assert answer.usage.completion_tokens == tokens.count_text("o200k_base", text)
+    assert answer.usage.completion_tokens == count_text("o200k_base", text)
     assert answer.usage.prompt_tokens == 3 + 4 + 6
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
 
@@ -55,7 +56,7 @@ def test_each_choice_is_counted(driver: Driver) -> None:
     answer = driver.answer(chat_row("row", n=3))
     texts = [choice["message"]["content"] for choice in answer["choices"]]
     assert len(set(texts)) == 3
-    assert answer["usage"]["completion_tokens"] == sum(tokens.count_text("o200k_base", text) for text in texts)
+    assert answer["usage"]["completion_tokens"] == sum(count_text("o200k_base", text) for text in texts)
 
 
 def test_a_responses_answer_fits_the_sdk_type(driver: Driver) -> None:
@@ -64,7 +65,7 @@ def test_a_responses_answer_fits_the_sdk_type(driver: Driver) -> None:
     assert (answer.status, answer.error, answer.incomplete_details) == ("completed", None, None)
     assert answer.usage is not None
     assert answer.usage.input_tokens == 3 + (4 + 3) + (4 + 6)
-    assert answer.usage.output_tokens == tokens.count_text("o200k_base", answer.output_text)
+    assert answer.usage.output_tokens == count_text("o200k_base", answer.output_text)
 
 
 def test_a_responses_answer_can_be_cut(driver: Driver) -> None:
