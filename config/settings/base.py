@@ -156,6 +156,8 @@ def broker_options(url: str) -> dict[str, Any]:
         "conn_string": url.replace("pgmq:", "postgresql:", 1),
         "wait_time_seconds": 0,
         "use_notify": True,
+        # With the transport's 250 ms a wake-up soon after a sweep's waited for the next poll: 0.9 s (measured).
+        "notify_throttle_interval_ms": 0,
         "init_extension": False,
         "visibility_timeout": 60,
         "pool_size": 2,

@@ -13,7 +13,6 @@ from pgmq.install import get_embedded_install_sql
 
 BROKER = "lanehouse_broker"
 QUEUES = ("engine", "deliveries")
-NOTIFY_THROTTLE_MS = 250
 
 
 def make_broker(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
@@ -30,7 +29,8 @@ def make_broker(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> No
         cursor.execute(get_embedded_install_sql())
         for queue in QUEUES:
             cursor.execute("SELECT pgmq.create(%s)", [queue])
-            cursor.execute("SELECT pgmq.enable_notify_insert(%s, %s)", [queue, NOTIFY_THROTTLE_MS])
+            # Unthrottled: a throttle swallows the notification of a wake-up that follows another.
+            cursor.execute("SELECT pgmq.enable_notify_insert(%s, 0)", [queue])
         if has_role:
             cursor.execute("RESET ROLE")
             cursor.execute(f"REVOKE CREATE ON DATABASE {database} FROM {BROKER}")
