@@ -34,7 +34,7 @@ def test_an_error_page_has_one_heading_and_a_way_back(template: str) -> None:
 
 
 def test_the_forbidden_page_names_the_role_that_is_needed() -> None:
-    assert "It needs: finance" in page("403.html", required_role="finance")
+    assert "This page is for the role finance." in page("403.html", reason="This page is for the role finance.")
 
 
 @pytest.mark.parametrize(
