@@ -125,10 +125,13 @@ def _backoff(try_count: int, retry_after_seconds: int | None) -> timedelta:
 
 
 def _poll_interval(job: ProviderJob, at: datetime) -> timedelta:
-    """Give the wait before the next poll: a twentieth of the job's age so far, within the settings' bounds."""
+    """Give the wait before the next poll: a twentieth of the job's age so far, within the settings' bounds.
+
+    A second at least: a turn that polls must come to an end.
+    """
     assert job.submitted_at is not None, "a job that runs was submitted"
     age_seconds = (at - job.submitted_at).total_seconds()
-    seconds = min(settings.POLL_MAX_SECONDS, max(settings.POLL_MIN_SECONDS, int(age_seconds / 20)))
+    seconds = min(settings.POLL_MAX_SECONDS, max(1, settings.POLL_MIN_SECONDS, int(age_seconds / 20)))
     return timedelta(seconds=seconds)
 
 
