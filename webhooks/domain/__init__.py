@@ -1,0 +1,1 @@
+"""Rules of sending, in plain Python: signatures, the ladder, outcomes, addresses."""

@@ -1,0 +1,1 @@
+"""Writes: events, endpoints, deliveries, and the turn that sends what is due."""
