@@ -14,6 +14,7 @@ SECONDS_BETWEEN: Final[dict[str, float]] = {
     "routing.poll_jobs": 1.0,
     "routing.collect_jobs": 1.0,
     "routing.finish_batches": 1.0,
+    "webhooks.deliver_due": 1.0,
     "routing.measure_lanes": 30.0,
     "routing.ensure_partitions": 3_600.0,
 }
