@@ -14,9 +14,10 @@ import logging
 import queue
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from celery import Celery
 from celery.beat import Scheduler
@@ -26,9 +27,6 @@ from django.db import OperationalError, connections
 from config.schedule import SECONDS_BETWEEN
 from ground import heartbeats
 from ground.wake import Publisher, queue_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
 
