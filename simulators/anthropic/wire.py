@@ -19,6 +19,7 @@ DOOR = Door(
     message_prefix="msg_01",
     tool_prefix="toolu_01",
     usage_extra={"service_tier": "batch", "inference_geo": "not_available"},
+    served_model=str,
 )
 
 

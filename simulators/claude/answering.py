@@ -1,7 +1,7 @@
 """The message that the model gives for a request: the same request always gets the same one."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -29,11 +29,12 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Door:
-    """How one seller of the model dresses its answers."""
+    """How one seller of the model dresses its answers; `served_model` gives the name that an answer carries."""
 
     message_prefix: str
     tool_prefix: str
     usage_extra: Json
+    served_model: Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

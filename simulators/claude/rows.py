@@ -120,7 +120,7 @@ class RowAnswerer:
             question = Question(
                 params=row.params,
                 model=row.model,
-                served_model=self._settings.snapshots.get(row.model, row.model),
+                served_model=self._settings.snapshots.get(row.model) or self._dialect.door.served_model(row.model),
                 window_tokens=self._settings.context_window_tokens.get(row.model),
                 max_tokens=max_tokens,
             )
