@@ -80,8 +80,9 @@ def test_domain_records_are_frozen() -> None:
         for decorator in node.decorator_list
         if isinstance(decorator, ast.Call)
         and getattr(decorator.func, "id", "") == "dataclass"
-        # A name with an underscore is a module's own tool, not a record that travels.
+        # A name with an underscore, or a class that acts, is a module's tool and not a record that travels.
         and not node.name.startswith("_")
+        and not any(isinstance(part, ast.FunctionDef) and not part.decorator_list for part in node.body)
         and "frozen" not in {keyword.arg for keyword in decorator.keywords}
     ]
     assert loose == []

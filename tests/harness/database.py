@@ -70,7 +70,7 @@ class SessionDatabase:
     def stop(self) -> None:
         """Stop the server and remove its files."""
         if self._server is not None:
-            self._postgres.stop()
+            self._postgres.destroy()
             self._server = None
         self._folder.cleanup()
 
