@@ -60,7 +60,8 @@ def test_no_module_is_longer_than_its_limit() -> None:
 
 def test_no_template_is_longer_than_its_limit() -> None:
     lengths = {
-        name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in (ROOT / "templates").rglob("*.html")
+        name_of(path): len(path.read_text(encoding="utf-8").splitlines())
+        for path in (ROOT / "templates").rglob("*.html")
     }
     assert {name: count for name, count in lengths.items() if count > TEMPLATE_MAX_LINES} == {}
 
