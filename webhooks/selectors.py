@@ -51,13 +51,14 @@ def endpoint_by_id(organisation: Organisation, public_id: str) -> Endpoint:
     return _one(endpoint_list(organisation), public_id, "whe_", "endpoint")
 
 
-def event_list(organisation: Organisation) -> QuerySet[Event]:
-    """Give the organisation's events, newest first."""
-    return Event.objects.filter(organisation=organisation).order_by("-pk")
+def event_list(organisation: Organisation, *, event_type: str = "") -> QuerySet[Event]:
+    """Give the organisation's events, of one type if it is named, newest first."""
+    found = Event.objects.filter(organisation=organisation).order_by("-pk")
+    return found.filter(type=event_type) if event_type else found
 
 
 def event_by_id(organisation: Organisation, public_id: str) -> Event:
-    """Give one of the organisation's events, with its deliveries.
+    """Give one of the organisation's events.
 
     Raises:
         NotFound: There is none of this id.

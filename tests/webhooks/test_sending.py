@@ -12,26 +12,11 @@ from openai import OpenAI
 
 from accounts.models import Organisation
 from tests.harness.clock import Clock
-from tests.webhooks.kit import BODY, make_endpoint, make_organisation, publish, send_due, the_delivery
+from tests.webhooks.kit import BODY, make_endpoint, publish, send_due, the_delivery
 from tests.webhooks.receivers import Request, receiving, status
 from webhooks.models import DeliveryAttempt, DeliveryState, Endpoint, EndpointState
 from webhooks.selectors import attempt_counts, attempts_of
 from webhooks.services.endpoints import rotate_secret, update_endpoint
-
-
-@pytest.fixture
-def organisation(db: None) -> Organisation:
-    return make_organisation()
-
-
-@pytest.fixture
-def allow(settings: Any) -> Any:
-    """Put receivers on the operator's list."""
-
-    def listed(*receivers: Any) -> None:
-        settings.WEBHOOK_ALLOWED_RECEIVERS = tuple(receiver.authority for receiver in receivers)
-
-    return listed
 
 
 def verified_by_hand(request: Request, secret: str) -> bool:
