@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import orjson
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, URLResolver
 from ninja import NinjaAPI
+from ninja.openapi.schema import OpenAPISchema
+from ninja.operation import Operation
+from ninja.parser import Parser
 from ninja.renderers import BaseRenderer
 
 from accounts.selectors import Caller, caller_by_key
 from billing.api import router as billing_router
 from catalog.api import router as catalog_router
-from config.errors import add_handlers
-from ground.errors import AuthenticationFailed
+from config.door import with_doors
+from config.errors import answer_to
+from config.openapi import published
+from ground.errors import AuthenticationFailed, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
 from routing.api import router as routing_router
+from webhooks.api import router as webhooks_router
+
+# The longest command is a batch with all its metadata, every character escaped.
+COMMAND_MAX_BYTES = 256 * 1024
 
 
 class OrjsonRenderer(BaseRenderer):
@@ -25,6 +36,63 @@ class OrjsonRenderer(BaseRenderer):
     def render(self, request: HttpRequest, data: Any, *, response_status: int) -> bytes:  # noqa: ANN401, ARG002
         """Serialise an answer."""
         return orjson.dumps(data)
+
+
+class CommandParser(Parser):
+    """Reads the JSON object of a command; orjson bounds the nesting and refuses NaN and lone surrogates."""
+
+    def parse_body(self, request: HttpRequest) -> dict[str, Any]:
+        """Give the object.
+
+        Raises:
+            UnsupportedMediaType: It is declared as something else.
+            PayloadTooLarge: It is longer than any command.
+            InvalidRequest: It is no JSON, or no object.
+        """
+        if request.content_type not in {"", "application/json"}:
+            raise UnsupportedMediaType("This call takes a body of type application/json.")
+        if len(request.body) > COMMAND_MAX_BYTES:
+            raise PayloadTooLarge(f"This call takes up to {COMMAND_MAX_BYTES // 1024} KiB.")
+        try:
+            command = orjson.loads(request.body)
+        except orjson.JSONDecodeError:
+            raise InvalidRequest("The body is not valid JSON.", code="invalid_json_line") from None
+        if not isinstance(command, dict):
+            raise InvalidRequest("The body must be a JSON object.", code="invalid_type")
+        return command
+
+
+class PublicApi(NinjaAPI):
+    """ninja, with a door before every address and the OpenAPI that we publish."""
+
+    @property
+    def urls(self) -> tuple[list[URLResolver | URLPattern], str, str]:
+        """Give the addresses for Django."""
+        patterns, app_name, namespace = super().urls
+        return with_doors(patterns), app_name, namespace
+
+    def on_exception(self, request: HttpRequest, exc: Any) -> HttpResponse:  # noqa: ANN401 -- as ninja has it
+        """Answer an error in the standard envelope."""
+        return answer_to(exc, request)
+
+    def get_openapi_operation_id(self, operation: Operation) -> str:
+        """Name an operation by what it does, without our modules."""
+        return operation.view_func.__name__
+
+    def get_openapi_schema(
+        self,
+        *,
+        path_prefix: str | None = None,  # noqa: ARG002 -- there is one prefix
+        path_params: dict[str, Any] | None = None,  # noqa: ARG002 -- the same
+    ) -> OpenAPISchema:
+        """Give what ``/v1/openapi.json`` publishes."""
+        return self._published
+
+    @cached_property
+    def _published(self) -> OpenAPISchema:
+        schema = super().get_openapi_schema()
+        schema.update(published(schema))
+        return schema
 
 
 def authenticate(request: HttpRequest) -> Caller:
@@ -40,16 +108,17 @@ def authenticate(request: HttpRequest) -> Caller:
     return caller_by_key(key)
 
 
-api = NinjaAPI(
+api = PublicApi(
     title="Lanehouse",
     version="1",
     urls_namespace="api",
     auth=authenticate,
     renderer=OrjsonRenderer(),
+    parser=CommandParser(),
     docs_url=None,
     openapi_url="/openapi.json",
 )
-add_handlers(api)
 api.add_router("", routing_router)
 api.add_router("", billing_router)
 api.add_router("", catalog_router)
+api.add_router("", webhooks_router)

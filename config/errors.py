@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from dataclasses import asdict
+from functools import singledispatch
 from typing import Any
 
 import orjson
 from django.core.exceptions import RequestDataTooBig
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
-from ninja import NinjaAPI
+from django.http.request import UnreadablePostError
 from ninja.errors import HttpError, ValidationError
 
 from ground import errors
@@ -39,6 +42,9 @@ _TYPE = {
     500: "server_error",
     503: "server_error",
 }
+# Disk, quota or file handles are used up: it passes when there is room again, and nothing was stored.
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE}
+_PARAM_MAX_CHARACTERS = 80
 
 
 def status_of(error: errors.LanehouseError) -> int:
@@ -66,9 +72,9 @@ def envelope(error: errors.LanehouseError, status: int) -> dict[str, Any]:
     return {"error": members | error.extra}
 
 
-def answer(error: errors.LanehouseError) -> HttpResponse:
-    """Give the HTTP answer of one of our errors."""
-    status = status_of(error)
+def answer(error: errors.LanehouseError, *, status: int | None = None) -> HttpResponse:
+    """Give the HTTP answer of one of our errors; ``status`` only where HTTP itself has one that no error stands for."""
+    status = status or status_of(error)
     response = HttpResponse(orjson.dumps(envelope(error, status)), content_type="application/json", status=status)
     retry_after = getattr(error, "retry_after_seconds", None)
     if status in {409, 429, 503}:
@@ -78,36 +84,66 @@ def answer(error: errors.LanehouseError) -> HttpResponse:
     return response
 
 
-def add_handlers(api: NinjaAPI) -> None:
-    """Make the API answer every error in the standard envelope."""
+@singledispatch
+def answer_to(error: Exception, request: HttpRequest) -> HttpResponse:
+    """Give the HTTP answer of whatever a call raised; here, of what nobody foresaw."""
+    request_id = _log(error, request)
+    return answer(errors.LanehouseError(f"Something went wrong on our side. Name request {request_id} to support."))
 
-    def ours(_request: HttpRequest, error: errors.LanehouseError) -> HttpResponse:
-        return answer(error)
 
-    def not_found(_request: HttpRequest, _error: Http404) -> HttpResponse:
-        return answer(errors.NotFound("There is nothing at this address."))
+@answer_to.register
+def _(error: errors.LanehouseError, _request: HttpRequest) -> HttpResponse:
+    return answer(error)
 
-    def malformed(_request: HttpRequest, error: ValidationError) -> HttpResponse:
-        return answer(_from_validation(error))
 
-    def http(_request: HttpRequest, error: HttpError) -> HttpResponse:
-        return answer(errors.InvalidRequest(str(error), code="invalid_json_line" if "JSON" in str(error) else None))
+@answer_to.register
+def _(_error: Http404, _request: HttpRequest) -> HttpResponse:
+    return answer(errors.NotFound("There is nothing at this address."))
 
-    def too_big(_request: HttpRequest, _error: RequestDataTooBig) -> HttpResponse:
-        return answer(errors.PayloadTooLarge("The body is too large for this call."))
 
-    def unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
-        request_id = request.META.get("lanehouse.request_id", "")
-        # The class and the place, never the text: it may quote the request.
-        logger.error("request %s failed: %s", request_id, type(error).__name__, exc_info=_without_text(error))
-        return answer(errors.LanehouseError(f"Something went wrong on our side. Name request {request_id} to support."))
+@answer_to.register
+def _(error: ValidationError, _request: HttpRequest) -> HttpResponse:
+    return answer(_from_validation(error))
 
-    api.add_exception_handler(errors.LanehouseError, ours)
-    api.add_exception_handler(Http404, not_found)
-    api.add_exception_handler(ValidationError, malformed)
-    api.add_exception_handler(HttpError, http)
-    api.add_exception_handler(RequestDataTooBig, too_big)
-    api.add_exception_handler(Exception, unexpected)
+
+@answer_to.register
+def _(error: HttpError, _request: HttpRequest) -> HttpResponse:
+    # ninja wraps whatever the body's parser raises; ours says what is wrong.
+    cause = error.__cause__
+    return answer(cause if isinstance(cause, errors.LanehouseError) else errors.InvalidRequest(str(error)))
+
+
+@answer_to.register
+def _(_error: UnreadablePostError, _request: HttpRequest) -> HttpResponse:
+    return answer(errors.InvalidRequest("The body ended before it was whole."))
+
+
+@answer_to.register
+def _(_error: RequestDataTooBig, _request: HttpRequest) -> HttpResponse:
+    return answer(errors.PayloadTooLarge("The body is too large for this call."))
+
+
+@answer_to.register(OperationalError)
+@answer_to.register(InterfaceError)
+def _(error: Exception, request: HttpRequest) -> HttpResponse:
+    """No connection is free, or the database is away, full or restarting: what was begun is rolled back."""
+    _log(error, request)
+    return answer(errors.ServerBusy("The server is busy. Send the same request again."))
+
+
+@answer_to.register
+def _(error: OSError, request: HttpRequest) -> HttpResponse:
+    if error.errno not in _NO_ROOM:
+        return answer_to.dispatch(Exception)(error, request)
+    _log(error, request)
+    return answer(errors.ServerBusy("There is no room to store this now. Nothing was done; send it again later."))
+
+
+def _log(error: Exception, request: HttpRequest) -> str:
+    """Log the class and the place, never the text: it may quote the request. Gives the request's id."""
+    request_id = str(request.META.get("lanehouse.request_id", ""))
+    logger.error("request %s failed: %s", request_id, type(error).__name__, exc_info=_without_text(error))
+    return request_id
 
 
 def _without_text(error: Exception) -> tuple[type[Exception], Exception, Any]:
@@ -116,12 +152,17 @@ def _without_text(error: Exception) -> tuple[type[Exception], Exception, Any]:
 
 def _from_validation(error: ValidationError) -> errors.InvalidRequest:
     first: dict[str, Any] = dict(error.errors[0])
-    # The first two parts say where ninja found it (``body``, the argument's name); the caller knows neither.
-    param = ".".join(str(part) for part in first["loc"][2:]) or None
+    # ninja says first where it looked; in a body the name of our argument follows, which no caller knows.
+    source, *path = first["loc"]
+    param = ".".join(str(part) for part in (path[1:] if source == "body" else path))[:_PARAM_MAX_CHARACTERS] or None
     kind = str(first["type"])
+    if param is None:
+        return errors.InvalidRequest("This call needs a JSON object as its body.", code="missing_required_parameter")
     if kind == "missing":
+        return errors.InvalidRequest(f"{param!r} is required.", code="missing_required_parameter", param=param)
+    if kind == "extra_forbidden":
         return errors.InvalidRequest(
-            f"The field {param!r} is required.", code="missing_required_parameter", param=param
+            f"{param!r} is not a parameter of this call.", code="unsupported_parameter", param=param
         )
     code = "invalid_type" if kind.endswith(("_type", "_parsing")) else "invalid_value"
-    return errors.InvalidRequest(f"The field {param!r} is not acceptable: {first['msg']}.", code=code, param=param)
+    return errors.InvalidRequest(f"{param!r} is not acceptable: {first['msg']}.", code=code, param=param)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 from django.http import HttpRequest, JsonResponse
 
 from ground import clock, heartbeats
@@ -18,7 +18,7 @@ def healthz(_request: HttpRequest) -> JsonResponse:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
-    except DatabaseError:
+    except Error:
         return JsonResponse({"status": "unavailable", "database": "no answer"}, status=503)
     return JsonResponse({"status": "ok", "database": "ok"})
 
@@ -27,7 +27,7 @@ def readyz(_request: HttpRequest) -> JsonResponse:
     """Say how long ago each part was heard of; 503 if one is missing or stale."""
     try:
         heard = heartbeats.heard_at()
-    except DatabaseError:
+    except Error:
         return JsonResponse({"status": "unavailable", "parts": {"database": {"ready": False}}}, status=503)
     now = clock.now()
     parts = {part: _state(heard.get(part), now) for part in heartbeats.PARTS}

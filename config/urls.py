@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from django.urls import include, path, re_path
+from django.urls import include, path
 
 from config import health
 from config.api import api
-from config.errors import answer
-from ground.errors import NotFound
+from config.door import nothing_here
 
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("v1/", api.urls),
-    re_path(r"^v1(?:/|$)", lambda _request: answer(NotFound("There is nothing at this address."))),
+    path("v1", nothing_here),
     path("", include("accounts.urls")),
     path("", include("console.urls")),
     path("", include("routing.urls")),

@@ -7,8 +7,14 @@ from typing import Any
 from ninja import Schema
 
 
-class BatchCreate(Schema):
-    """The body of ``POST /v1/batches``."""
+class QuoteCommand(Schema):
+    """The body of `POST /v1/quotes/model` for a file that was uploaded before."""
+
+    input_file_id: str
+
+
+class BatchCreate(Schema, extra="forbid"):
+    """The body of `POST /v1/batches`: the quote to accept, by `quote_id` or by `metadata.quote_id`."""
 
     quote_id: str | None = None
     input_file_id: str | None = None
@@ -17,14 +23,49 @@ class BatchCreate(Schema):
     metadata: dict[str, Any] | None = None
 
 
+class DuplicateOut(Schema):
+    """One `custom_id` that stands more than once: its rows from 0, its lines from 1."""
+
+    custom_id: str
+    rows: list[int]
+    lines: list[int]
+
+
+class RowErrorOut(Schema):
+    """What is wrong with one row: `row` from 0 without blank lines, `line` as it stands in the file, from 1."""
+
+    code: str
+    message: str
+    param: str | None
+    row: int | None
+    line: int | None
+    custom_id: str | None
+
+
+class ErrorBodyOut(Schema):
+    """OpenAI's four members; for a file with wrong rows also the first error's place and up to 100 errors."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str
+    row: int | None = None
+    line: int | None = None
+    custom_id: str | None = None
+    duplicates: list[DuplicateOut] | None = None
+    duplicate_id_count: int | None = None
+    errors: list[RowErrorOut] | None = None
+    error_count: int | None = None
+
+
 class ErrorOut(Schema):
     """The standard envelope."""
 
-    error: dict[str, Any]
+    error: ErrorBodyOut
 
 
 class EstimateOut(Schema):
-    """What a quote expects and what it binds; micro-USD, fees included except in ``usage_charge_micro_usd``."""
+    """What a quote expects and what it binds. Every total holds the fees; the synchronous charge has none."""
 
     input_tokens: int
     output_tokens: int
@@ -60,6 +101,7 @@ class QuoteLaneOut(Schema):
     p50_completion_minutes: int
     p95_completion_minutes: int
     recent_error_rate_24h: float
+    sample_count: int
     score_micro_usd: int
 
 
@@ -69,6 +111,7 @@ class CandidateOut(Schema):
     lane_id: str
     eligible: bool
     reason: str | None
+    reason_text: str | None
     charge_micro_usd: int | None
     latency_penalty_micro_usd: int | None
     error_penalty_micro_usd: int | None
@@ -105,7 +148,7 @@ class QuoteOut(Schema):
     lanes: list[QuoteLaneOut]
     explanation: list[ExplanationOut]
     timings_ms: dict[str, float]
-    batch_id: str | None = None
+    batch_id: str | None
 
 
 class BatchLaneOut(Schema):

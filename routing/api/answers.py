@@ -10,11 +10,20 @@ from django.http import FileResponse, HttpRequest, HttpResponse
 from accounts.selectors import Caller
 from routing.blobs import open_blob
 from routing.models import StoredFile
+from routing.schemas import ErrorOut
+
+# OpenAPI's content of what is not one JSON document.
+JSON_LINES: dict[str, Any] = {"application/jsonl": {"schema": {"type": "string", "format": "binary"}}}
 
 
 def caller_of(request: HttpRequest) -> Caller:
     """Give who makes this call; authentication has put it there."""
     return cast(Caller, request.auth)  # type: ignore[attr-defined]  # django-ninja adds it
+
+
+def errors_of(*statuses: int) -> dict[Any, Any]:
+    """Give OpenAPI's error answers of an operation, beside those that every operation has."""
+    return dict.fromkeys(statuses, ErrorOut)
 
 
 def json_answer(content: dict[str, Any], *, status: int = 200) -> HttpResponse:

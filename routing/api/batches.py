@@ -8,49 +8,59 @@ from typing import Any
 from django.http import FileResponse, HttpRequest, HttpResponse
 from ninja import Router
 
+from accounts.selectors import Caller
 from billing.schemas import ReceiptAnswer
 from billing.selectors import receipt_for_batch
 from ground.errors import InvalidRequest, NotFound
-from routing.api.answers import caller_of, json_answer, stream_of
+from ground.ids import is_public_id
+from routing.api.answers import JSON_LINES, caller_of, errors_of, json_answer, stream_of
 from routing.models import Batch, StoredFile, SubLane
-from routing.schemas import BatchCreate, BatchListOut, BatchOut, ErrorOut
-from routing.selectors import PAGE_DEFAULT, batch_by_id, batch_page, quote_by_id, sub_lanes_of
-from routing.services.batches import accept_quote
+from routing.schemas import BatchCreate, BatchListOut, BatchOut
+from routing.selectors import (
+    PAGE_DEFAULT,
+    batch_by_id,
+    batch_page,
+    file_by_id,
+    quote_by_id,
+    sub_lanes_of,
+    sub_lanes_of_batches,
+)
+from routing.services.batches import accept_quote, checked_metadata
 
 router = Router(tags=["batches"])
-_ERRORS: dict[Any, Any] = dict.fromkeys((400, 401, 402, 403, 404, 409, 429, 503), ErrorOut)
+_WINDOW = "24h"
 
 
-@router.post("", response={200: BatchOut, **_ERRORS})
+@router.post("", response={200: BatchOut, **errors_of(400, 402, 404, 413, 415)})
 def create_batch(request: HttpRequest, body: BatchCreate) -> HttpResponse:
-    """Accept a quote. The quote may stand in ``quote_id`` or, for the stock SDK, in ``metadata.quote_id``."""
+    """Accept a quote. The quote may stand in `quote_id` or, for the stock SDK, in `metadata.quote_id`."""
     caller = caller_of(request)
-    quote_id = body.quote_id or _quote_in_metadata(body)
-    if quote_id is None:
-        if body.input_file_id is None:
-            raise InvalidRequest(
-                "Name the quote to accept in 'quote_id'.", code="missing_required_parameter", param="quote_id"
-            )
-        raise NotFound(f"There is no file {body.input_file_id[:60]!r}.", param="input_file_id")
-    if body.completion_window not in {None, "24h"}:
-        raise InvalidRequest("completion_window is '24h'.", param="completion_window")
+    metadata = checked_metadata(body.metadata)
+    if body.completion_window not in {None, _WINDOW}:
+        raise InvalidRequest(f"'completion_window' is {_WINDOW!r}; no other is sold.", param="completion_window")
+    quote_id = body.quote_id or (metadata or {}).get("quote_id")
+    if not quote_id:
+        raise _without_quote(caller, body)
     quote = quote_by_id(organisation=caller.organisation, public_id=quote_id)
     if body.input_file_id not in {None, quote_id}:
-        raise InvalidRequest("input_file_id is not the quote's file; send the quote's own id.", param="input_file_id")
+        raise InvalidRequest(
+            "'input_file_id' is not the quote's file; leave it out or send the quote's own id.", param="input_file_id"
+        )
     if body.endpoint not in {None, quote.endpoint}:
-        raise InvalidRequest(f"The quote is for {quote.endpoint}.", param="endpoint")
-    accepted = accept_quote(caller=caller, quote_id=quote_id, metadata=body.metadata)
+        raise InvalidRequest(f"The quote is for {quote.endpoint!r}.", param="endpoint")
+    accepted = accept_quote(caller=caller, quote_id=quote_id, metadata=metadata)
     response = json_answer(batch_object(accepted.batch, sub_lanes_of(accepted.batch)))
     if accepted.is_replay:
         response["idempotent-replayed"] = "true"
     return response
 
 
-@router.get("", response={200: BatchListOut, **_ERRORS})
+@router.get("", response={200: BatchListOut, **errors_of(400, 404)})
 def list_batches(request: HttpRequest, after: str | None = None, limit: int = PAGE_DEFAULT) -> HttpResponse:
     """Give a page of batches, newest first."""
     page = batch_page(organisation=caller_of(request).organisation, after=after, limit=limit)
-    data = [batch_object(batch, sub_lanes_of(batch)) for batch in page.batches]
+    sub_lanes = sub_lanes_of_batches(page.batches)
+    data = [batch_object(batch, sub_lanes[batch.pk]) for batch in page.batches]
     return json_answer(
         {
             "object": "list",
@@ -62,27 +72,32 @@ def list_batches(request: HttpRequest, after: str | None = None, limit: int = PA
     )
 
 
-@router.get("/{batch_id}", response={200: BatchOut, **_ERRORS})
+@router.get("/{batch_id}", response={200: BatchOut, **errors_of(404)})
 def get_batch(request: HttpRequest, batch_id: str) -> HttpResponse:
     """Give one batch."""
     batch = batch_by_id(organisation=caller_of(request).organisation, public_id=batch_id)
     return json_answer(batch_object(batch, sub_lanes_of(batch)))
 
 
-@router.get("/{batch_id}/results", response={200: None, **_ERRORS})
-def get_results(request: HttpRequest, batch_id: str) -> HttpResponse | FileResponse:
+@router.get(
+    "/{batch_id}/results",
+    response={200: None, **errors_of(404)},
+    openapi_extra={"responses": {200: {"content": JSON_LINES}}},
+)
+def get_batch_results(request: HttpRequest, batch_id: str) -> HttpResponse | FileResponse:
     """Stream every row's line once, in the order of the input."""
-    batch = batch_by_id(organisation=caller_of(request).organisation, public_id=batch_id)
+    organisation = caller_of(request).organisation
+    batch = batch_by_id(organisation=organisation, public_id=batch_id)
     if batch.results_file is None:
         raise NotFound(
             f"The batch is {batch.status}; its results are not here yet. Ask for the batch until it has ended.",
             param="batch_id",
         )
-    return stream_of(batch.results_file)
+    return stream_of(file_by_id(organisation=organisation, public_id=batch.results_file.public_id))
 
 
-@router.get("/{batch_id}/receipt", response={200: ReceiptAnswer, **_ERRORS})
-def get_receipt(request: HttpRequest, batch_id: str) -> ReceiptAnswer:
+@router.get("/{batch_id}/receipt", response={200: ReceiptAnswer, **errors_of(404)})
+def get_batch_receipt(request: HttpRequest, batch_id: str) -> ReceiptAnswer:
     """Give what the batch was charged, line by line."""
     organisation = caller_of(request).organisation
     batch = batch_by_id(organisation=organisation, public_id=batch_id)
@@ -91,9 +106,20 @@ def get_receipt(request: HttpRequest, batch_id: str) -> ReceiptAnswer:
     return ReceiptAnswer.of(receipt_for_batch(organisation, batch.public_id))
 
 
-def _quote_in_metadata(body: BatchCreate) -> str | None:
-    value = (body.metadata or {}).get("quote_id")
-    return value if isinstance(value, str) else None
+def _without_quote(caller: Caller, body: BatchCreate) -> InvalidRequest | NotFound:
+    """Say what a call lacks that names no quote."""
+    if body.input_file_id is None:
+        return InvalidRequest(
+            "Name the quote to accept in 'quote_id'.", code="missing_required_parameter", param="quote_id"
+        )
+    if is_public_id(body.input_file_id, "qt_"):
+        quote_by_id(organisation=caller.organisation, public_id=body.input_file_id)
+        return InvalidRequest(
+            "To accept a quote, name it in 'quote_id'; 'input_file_id' alone names a file.",
+            code="missing_required_parameter",
+            param="quote_id",
+        )
+    return NotFound(f"There is no file {body.input_file_id[:60]!r} for batches.", param="input_file_id")
 
 
 def batch_object(batch: Batch, sub_lanes: list[SubLane]) -> dict[str, Any]:

@@ -7,22 +7,25 @@ from typing import Any
 from django.http import FileResponse, HttpRequest, HttpResponse
 from ninja import Router
 
-from routing.api.answers import caller_of, json_answer, stream_of
+from routing.api.answers import JSON_LINES, caller_of, errors_of, json_answer, stream_of
 from routing.models import StoredFile
-from routing.schemas import ErrorOut, FileOut
+from routing.schemas import FileOut
 from routing.selectors import file_by_id
 
 router = Router(tags=["files"])
-_ERRORS: dict[Any, Any] = dict.fromkeys((401, 404, 429, 503), ErrorOut)
 
 
-@router.get("/{file_id}", response={200: FileOut, **_ERRORS})
+@router.get("/{file_id}", response={200: FileOut, **errors_of(404)})
 def get_file(request: HttpRequest, file_id: str) -> HttpResponse:
     """Give one file's facts."""
     return json_answer(file_object(file_by_id(organisation=caller_of(request).organisation, public_id=file_id)))
 
 
-@router.get("/{file_id}/content", response={200: None, **_ERRORS})
+@router.get(
+    "/{file_id}/content",
+    response={200: None, **errors_of(404)},
+    openapi_extra={"responses": {200: {"content": JSON_LINES}}},
+)
 def get_content(request: HttpRequest, file_id: str) -> FileResponse:
     """Stream one file's bytes."""
     return stream_of(file_by_id(organisation=caller_of(request).organisation, public_id=file_id))

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import orjson
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from ground.errors import NotFound, PayloadTooLarge
-from routing.api.answers import caller_of, json_answer
-from routing.schemas import ErrorOut, QuoteOut
+from ground.errors import InvalidRequest, NotFound, PayloadTooLarge, UnsupportedMediaType
+from routing.api.answers import JSON_LINES, caller_of, errors_of, json_answer
+from routing.schemas import QuoteCommand, QuoteOut
 from routing.selectors import quote_by_id
 from routing.services.quotes import create_quote, quote_answer
 
 router = Router(tags=["quotes"])
-_ERRORS: dict[Any, Any] = dict.fromkeys((400, 401, 402, 403, 404, 409, 413, 415, 429, 503), ErrorOut)
 _COMMAND_MAX_BYTES = 4_096
+_BODIES = {
+    "requestBody": {
+        "required": True,
+        "content": {**JSON_LINES, "application/json": {"schema": QuoteCommand.model_json_schema()}},
+    }
+}
 
 
-@router.post("/model", response={201: QuoteOut, **_ERRORS})
+@router.post("/model", response={201: QuoteOut, **errors_of(400, 404, 413, 415)}, openapi_extra=_BODIES)
 def create_model_quote(request: HttpRequest, workflow: str | None = None) -> HttpResponse:
     """Price a JSONL file that may mix models.
 
-    A JSON object of type ``application/json`` with ``input_file_id`` and no ``custom_id`` is a command for the file
+    A JSON object of type `application/json` with `input_file_id` and no `custom_id` is a command for the file
     flow; everything else is JSONL, whatever its content type.
     """
     started_ns = time.perf_counter_ns()
@@ -39,12 +43,12 @@ def create_model_quote(request: HttpRequest, workflow: str | None = None) -> Htt
     timings_ms = {"read": round((read_ns - started_ns) / 1e6, 3), **made.timings_ms}
     timings_ms["total"] = round((time.perf_counter_ns() - started_ns) / 1e6, 3)
     response = json_answer({**made.answer, "timings_ms": timings_ms}, status=201)
-    response["Server-Timing"] = ", ".join(f"{step};dur={spent_ms}" for step, spent_ms in timings_ms.items())
+    response["Server-Timing"] = ", ".join(f"{step};dur={spent_ms:.3f}" for step, spent_ms in timings_ms.items())
     response["Location"] = f"/v1/quotes/{made.answer['id']}"
     return response
 
 
-@router.get("/{quote_id}", response={200: QuoteOut, **_ERRORS})
+@router.get("/{quote_id}", response={200: QuoteOut, **errors_of(404)})
 def get_quote(request: HttpRequest, quote_id: str) -> HttpResponse:
     """Give a quote as it stands now."""
     caller = caller_of(request)
@@ -55,16 +59,23 @@ def read_body(request: HttpRequest) -> bytes:
     """Read the file, up to the limit of the direct call.
 
     Raises:
+        UnsupportedMediaType: It is compressed.
         PayloadTooLarge: It is over the limit; names the file flow.
+        InvalidRequest: The connection ended before the declared length; a part of a file is never priced.
     """
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise UnsupportedMediaType("The file is taken as it is, without a Content-Encoding.")
     limit_bytes = settings.QUOTE_BODY_MAX_BYTES
     declared = request.META.get("CONTENT_LENGTH") or ""
-    if declared.isdigit() and int(declared) > limit_bytes:
+    declared_bytes = int(declared) if declared.isdecimal() else None
+    if declared_bytes is not None and declared_bytes > limit_bytes:
         raise _too_large(limit_bytes)
     # One byte more than the limit shows that there is more, without a length declared.
     body = request.read(limit_bytes + 1)
     if len(body) > limit_bytes:
         raise _too_large(limit_bytes)
+    if declared_bytes is not None and len(body) < declared_bytes:
+        raise InvalidRequest(f"The body ended after {len(body)} of {declared_bytes} bytes.")
     return body
 
 
@@ -76,14 +87,20 @@ def _too_large(limit_bytes: int) -> PayloadTooLarge:
 
 
 def _command(request: HttpRequest, body: bytes) -> str | None:
-    """Give the file id of a command, or None when the body is JSONL."""
+    """Give the file id of a command, or None when the body is JSONL.
+
+    Raises:
+        InvalidRequest: It is a command, and its file id is no string.
+    """
     if request.content_type != "application/json" or len(body) > _COMMAND_MAX_BYTES:
         return None
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
-    if not isinstance(content, dict) or "custom_id" in content:
+    if not isinstance(content, dict) or "custom_id" in content or "input_file_id" not in content:
         return None
-    file_id = content.get("input_file_id")
-    return file_id if isinstance(file_id, str) else None
+    file_id = content["input_file_id"]
+    if not isinstance(file_id, str):
+        raise InvalidRequest("'input_file_id' is a string.", code="invalid_type", param="input_file_id")
+    return file_id

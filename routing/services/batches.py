@@ -69,6 +69,8 @@ def accept_quote(*, caller: Caller, quote_id: str, metadata: Mapping[str, object
     _check_pins(current_catalog(), plan)
     try:
         batch = _create(caller, quote, plan, body_hash, clean_metadata)
+    except PaymentRequired as refused:
+        raise (_with_estimate(refused, quote) if refused.code == PaymentRequired.code else refused) from None
     except IntegrityError:
         # Two accepts at once: the unique quote_id let one through, and its hold is the only one.
         earlier = _earlier(quote, body_hash)
@@ -82,25 +84,31 @@ def checked_metadata(metadata: Mapping[str, object] | None) -> dict[str, str] | 
     """Give metadata that OpenAI's rules allow: 16 pairs, keys of 64 characters, string values of 512.
 
     Raises:
-        InvalidRequest: The rule that is broken.
+        InvalidRequest: The rule that is broken; the message never holds a key or a value.
     """
     if metadata is None:
         return None
     if len(metadata) > _METADATA_MAX_PAIRS:
         raise InvalidRequest(f"metadata has at most {_METADATA_MAX_PAIRS} pairs.", param="metadata")
     for key, value in metadata.items():
+        if not isinstance(value, str):
+            raise InvalidRequest("Metadata values are strings.", code="invalid_type", param="metadata")
         if len(key) > _METADATA_KEY_MAX_CHARACTERS:
             raise InvalidRequest(
                 f"A metadata key has at most {_METADATA_KEY_MAX_CHARACTERS} characters.", param="metadata"
             )
-        if not isinstance(value, str):
-            raise InvalidRequest("Metadata values are strings.", code="invalid_type", param="metadata")
-        if len(value) > _METADATA_VALUE_MAX_CHARACTERS or "\x00" in key + value:
+        if len(value) > _METADATA_VALUE_MAX_CHARACTERS:
             raise InvalidRequest(
-                f"A metadata value has at most {_METADATA_VALUE_MAX_CHARACTERS} characters and no NUL.",
-                param="metadata",
+                f"A metadata value has at most {_METADATA_VALUE_MAX_CHARACTERS} characters.", param="metadata"
             )
+        if not _can_be_stored(key + value):
+            raise InvalidRequest("Metadata holds a NUL or half of a surrogate pair.", param="metadata")
     return {key: str(value) for key, value in metadata.items()}
+
+
+def _can_be_stored(text: str) -> bool:
+    """Say whether PostgreSQL can hold a text: it is UTF-8 without NUL."""
+    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _earlier(quote: Quote, body_hash: bytes) -> AcceptedBatch | None:
@@ -114,6 +122,18 @@ def _earlier(quote: Quote, body_hash: bytes) -> AcceptedBatch | None:
             param="quote_id",
         )
     return AcceptedBatch(batch=batch, is_replay=True)
+
+
+def _with_estimate(refused: PaymentRequired, quote: Quote) -> PaymentRequired:
+    """Give a refusal for credit that says what the quote expects and where its reservation comes from."""
+    estimate = orjson.loads(quote.answer)["estimate"]
+    return PaymentRequired(
+        f"{refused.message} The quote expects {estimate['total_micro_usd']} micro-USD for {estimate['input_tokens']}"
+        f" input and {estimate['output_tokens']} output tokens, {estimate['fee_micro_usd']} of it fees; the reservation"
+        f" covers up to {estimate['high_micro_usd']} and a margin, never more than {estimate['ceiling_micro_usd']}."
+        " Nothing was held.",
+        extra={**refused.extra, "estimate": estimate},
+    )
 
 
 def _check_pins(catalog: Catalog, plan: BatchPlan) -> None:
@@ -175,7 +195,7 @@ def _create(caller: Caller, quote: Quote, plan: BatchPlan, body_hash: bytes, met
 
 
 def _sub_lanes(batch: Batch, groups: tuple[GroupPlan, ...]) -> list[SubLane]:
-    sub_lanes = []
+    sub_lanes: list[SubLane] = []
     for group in groups:
         for lane in group.lanes:
             sub_lanes.append(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -25,7 +26,7 @@ from routing.domain.plan import GroupExplanation, QuotedLane, QuotePlan
 from routing.domain.quoting import QuoteSettings, make_quote_plan
 from routing.domain.scoring import WorkflowProfile
 from routing.models import Quote, QuoteStatus
-from routing.payloads import payload_name, store_payload, store_placement
+from routing.payloads import payload_name, placement_name, store_payload, store_placement
 from routing.selectors import batch_of_quote, quote_has_expired
 
 DEFAULT_WORKFLOW = WorkflowProfile()
@@ -75,17 +76,18 @@ def create_quote(*, caller: Caller, body: bytes, workflow_name: str | None) -> M
     try:
         catalog = current_catalog()
         plan = make_quote_plan(body, catalog, workflow, _quote_settings(), at, timer=time.perf_counter_ns)
-    except BaseException:
+        planned_ns = time.perf_counter_ns()
+        store_placement(quote_id, plan.placement)
         written.result()
+    except BaseException:
+        # Nobody knows the id yet. The writer must have ended, or it would write after the removal.
+        wait([written])
         delete_blob(payload_name(quote_id))
+        delete_blob(placement_name(quote_id))
         raise
-    answer = _answer(quote_id, plan)
-    planned_ns = time.perf_counter_ns()
-    store_placement(quote_id, plan.placement)
-    written.result()
     stored_ns = time.perf_counter_ns()
     expires_at = at + settings.QUOTE_LIFETIME
-    answer["expires_at"] = int(expires_at.timestamp())
+    answer = _answer(quote_id, plan, expires_at)
     Quote.objects.create(
         public_id=quote_id,
         created_at=at,
@@ -143,15 +145,16 @@ def _credit(caller: Caller, reservation_micro_usd: int) -> dict[str, Any]:
     }
 
 
-def _answer(quote_id: str, plan: QuotePlan) -> dict[str, Any]:
+def _answer(quote_id: str, plan: QuotePlan, expires_at: datetime) -> dict[str, Any]:
     """Give the frozen part of the answer; the public contract's names."""
     estimate = plan.estimate
     return {
         "id": quote_id,
         "object": "quote",
         "status": "ready",
+        "batch_id": None,
         "created_at": int(plan.quoted_at.timestamp()),
-        "expires_at": 0,
+        "expires_at": int(expires_at.timestamp()),
         "workflow": plan.workflow_name,
         "row_count": plan.row_count,
         "model_count": plan.model_count,

@@ -46,13 +46,10 @@ def test_a_file_goes_from_quote_to_receipt(
         simulator.control.advance(60)
         clock.advance(seconds=61)
     batch = client.get(f"/v1/batches/{batch_id}", headers=tenant.headers).json()
-    print(json.dumps(batch, indent=1))
     assert batch["status"] == "completed"
     lines = b"".join(client.get(f"/v1/batches/{batch_id}/results", headers=tenant.headers).streaming_content)
     rows = [json.loads(line) for line in lines.splitlines()]
-    print(json.dumps(rows[0], indent=1))
     assert [row["custom_id"] for row in rows] == [f"row-{number}" for number in range(10)]
     receipt = client.get(f"/v1/batches/{batch_id}/receipt", headers=tenant.headers).json()
-    print(json.dumps(receipt, indent=1))
     assert receipt["total_micro_usd"] == batch["charge_micro_usd"]
     assert prove_ledger().holds

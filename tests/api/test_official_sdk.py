@@ -1,0 +1,150 @@
+"""The official ``openai`` SDK against the API on a real socket: it must not notice that we are not OpenAI."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+import httpx2
+import openai
+import pytest
+
+from tests.api.world import Api, lines_of, row
+from tests.harness.clock import Clock
+from tests.harness.world import Tenant
+
+CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
+
+
+@pytest.fixture
+def sdk(live_api: str, tenant: Tenant) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(
+        api_key=tenant.key_text, base_url=live_api, max_retries=0, _strict_response_validation=True
+    ) as client:
+        yield client
+
+
+def create(sdk: openai.OpenAI, quote_id: str, **arguments: object) -> openai.types.Batch:
+    """Accept a quote as a program does that was written for OpenAI: the SDK insists on a file id."""
+    return sdk.batches.create(
+        input_file_id=quote_id,
+        endpoint=CHAT,
+        completion_window="24h",
+        extra_body={"quote_id": quote_id},
+        **arguments,  # type: ignore[arg-type]  # the SDK types each
+    )
+
+
+def quote_over_http(sdk: openai.OpenAI, *rows: dict[str, object]) -> str:
+    response = sdk.post(
+        "/quotes/model",
+        cast_to=httpx2.Response,
+        content=lines_of(*rows),
+        options={"headers": {"Content-Type": "application/jsonl"}},
+    )
+    return str(response.json()["id"])
+
+
+def test_a_quote_is_accepted_by_its_id_beside_the_sdks_fields(sdk: openai.OpenAI) -> None:
+    quote_id = quote_over_http(sdk, row("a"), row("b"))
+    batch = create(sdk, quote_id, metadata={"run": "7"})
+    assert (batch.object, batch.status, batch.endpoint, batch.completion_window) == (
+        "batch",
+        "in_progress",
+        CHAT,
+        "24h",
+    )
+    assert batch.request_counts is not None
+    assert (batch.request_counts.total, batch.request_counts.completed, batch.request_counts.failed) == (2, 0, 0)
+    assert (batch.metadata, batch.input_file_id, batch.errors) == ({"run": "7"}, quote_id, None)
+    assert sdk.batches.retrieve(batch.id) == batch
+
+
+def test_a_quote_named_in_the_metadata_decides_too(sdk: openai.OpenAI) -> None:
+    quote_id = quote_over_http(sdk, row("a"))
+    arguments = {"endpoint": CHAT, "completion_window": "24h", "metadata": {"quote_id": quote_id}}
+    first = sdk.batches.create(input_file_id=quote_id, **arguments)  # type: ignore[arg-type]  # as above
+    again = sdk.batches.with_raw_response.create(input_file_id=quote_id, **arguments)  # type: ignore[arg-type]
+    assert first.status == "in_progress"
+    assert again.parse().id == first.id
+    assert again.headers["idempotent-replayed"] == "true"
+
+
+def test_the_output_is_read_and_counted_as_openais(sdk: openai.OpenAI, run: Callable[[], None]) -> None:
+    batch_id = create(sdk, quote_over_http(sdk, row("a"), row("b", "[[sim:fail]]"))).id
+    run()
+    batch = sdk.batches.retrieve(batch_id)
+    assert (batch.status, batch.model) == ("completed", "gpt-4o-mini")
+    assert batch.output_file_id is not None
+    assert batch.error_file_id is not None
+    (line,) = map(json.loads, sdk.files.content(batch.output_file_id).text.splitlines())
+    answer = openai.types.chat.ChatCompletion.model_validate(line["response"]["body"])
+    assert answer.usage is not None
+    assert batch.usage is not None
+    assert batch.usage.total_tokens == answer.usage.total_tokens
+    facts = sdk.files.retrieve(batch.error_file_id)
+    assert (facts.purpose, facts.bytes) == ("batch_output", len(sdk.files.content(batch.error_file_id).content))
+
+
+def test_a_long_list_is_paged_through_to_its_end(sdk: openai.OpenAI, api: Api, clock: Clock) -> None:
+    ids: list[str] = []
+    for number in range(7):
+        ids.insert(0, api.accept(api.quote(row(f"a{number}"))["id"]).json()["id"])
+        clock.advance(seconds=1)
+    assert [batch.id for batch in sdk.batches.list(limit=3)] == ids
+    page = sdk.batches.list(limit=5, after=ids[0])
+    assert ([batch.id for batch in page.data], page.has_more) == (ids[1:6], True)
+    assert [batch.id for batch in page.get_next_page().data] == ids[6:]
+
+
+def test_an_empty_list_ends(sdk: openai.OpenAI) -> None:
+    assert list(sdk.batches.list()) == []
+
+
+def test_models_are_listed_and_found_by_every_name(sdk: openai.OpenAI) -> None:
+    assert "gpt-4o-mini" in {model.id for model in sdk.models.list()}
+    model = sdk.models.retrieve("gpt-4o-mini")
+    assert (model.object, model.owned_by) == ("model", "openai")
+
+
+def test_a_refused_file_is_a_bad_request_with_code_and_request_id(sdk: openai.OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        quote_over_http(sdk, row("a"), row("a"))
+    assert (caught.value.code, caught.value.param) == ("duplicate_custom_id", "custom_id")
+    assert caught.value.type == "invalid_request_error"
+    assert caught.value.request_id is not None
+    assert caught.value.request_id.startswith("req_")
+    assert isinstance(caught.value.body, dict)
+    assert caught.value.body["duplicates"] == [{"custom_id": "a", "rows": [0, 1], "lines": [1, 2]}]
+
+
+def test_errors_are_the_sdks_own_classes(sdk: openai.OpenAI, live_api: str) -> None:
+    with pytest.raises(openai.NotFoundError) as missing:
+        sdk.batches.retrieve("batch_nope")
+    assert missing.value.code == "not_found"
+    with pytest.raises(openai.NotFoundError):
+        sdk.files.content("file-nope")
+    with pytest.raises(openai.NotFoundError):
+        sdk.batches.cancel("batch_nope")
+    stranger = openai.OpenAI(api_key="sk-wrong", base_url=live_api, max_retries=0)
+    with stranger, pytest.raises(openai.AuthenticationError) as refused:
+        stranger.models.list()
+    assert refused.value.code == "invalid_api_key"
+
+
+def test_another_body_for_a_used_quote_is_a_bad_request(sdk: openai.OpenAI) -> None:
+    quote_id = quote_over_http(sdk, row("a"))
+    create(sdk, quote_id)
+    with pytest.raises(openai.BadRequestError) as caught:
+        create(sdk, quote_id, metadata={"run": "8"})
+    assert caught.value.code == "quote_already_used"
+
+
+def test_a_lack_of_credit_is_a_402_with_its_figures(sdk: openai.OpenAI) -> None:
+    quote_id = quote_over_http(sdk, *[row(f"{n}", model="gpt-4o", max_tokens=16_000, n=16) for n in range(100)])
+    with pytest.raises(openai.APIStatusError) as caught:
+        create(sdk, quote_id)
+    assert (caught.value.status_code, caught.value.code) == (402, "insufficient_credit")
+    assert isinstance(caught.value.body, dict)
+    assert caught.value.body["available_micro_usd"] == 100_000_000
