@@ -93,6 +93,7 @@ class _JudgedAddresses(httpcore2.AsyncNetworkBackend):
         self._addresses = addresses[:_ADDRESSES_TRIED]
         self._progress = progress
         self._first_connect_seconds = first_connect_seconds
+        self._stream: httpcore2.AsyncNetworkStream | None = None
 
     async def connect_tcp(
         self,
@@ -112,9 +113,14 @@ class _JudgedAddresses(httpcore2.AsyncNetworkBackend):
                 if is_last:
                     raise
             else:
-                self._progress.address = address
+                self._progress.address, self._stream = address, stream
                 return stream
         raise AssertionError("a receiver has at least one address")
+
+    async def aclose(self) -> None:
+        """Close what was connected; httpcore leaves it open when it is cut off within the TLS handshake."""
+        if self._stream is not None:
+            await self._stream.aclose()
 
 
 class Courier:
@@ -209,6 +215,7 @@ class Courier:
             raise _failure_of(error, is_connected=bool(progress.address)) from error
         finally:
             await connection.aclose()
+            await backend.aclose()
 
     async def _judged_addresses(self, receiver: Receiver) -> list[str]:
         """Look the name up once and judge every address; one that is not allowed refuses all."""

@@ -77,6 +77,8 @@ def receiving(*answers: Answering, tls: ssl.SSLContext | None = None) -> Iterato
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
+        # The default of five is full when a turn begins.
+        request_queue_size = 128
 
         def handle_error(self, *_: Any) -> None:
             """A client that closes early is part of some tests."""
