@@ -245,7 +245,15 @@ AnswerNamer: TypeAlias = Callable[[int], str]
 class Provider(Protocol):
     """One provider account, opened. Close it, or use it in a ``with``; not to be shared over a fork or by threads."""
 
-    def encode_row(self, *, row_key: str, endpoint: Endpoint, model_id: str, body: Mapping[str, msgspec.Raw]) -> bytes:
+    def encode_row(
+        self,
+        *,
+        row_key: str,
+        endpoint: Endpoint,
+        model_id: str,
+        body: Mapping[str, msgspec.Raw],
+        max_output_tokens: int | None = None,
+    ) -> bytes:
         """Give the provider's line for one row, LF included. Pure; what it gives is what the size limits count.
 
         Args:
@@ -253,6 +261,7 @@ class Provider(Protocol):
             endpoint: The endpoint of the row.
             model_id: The pin's spelling on this lane; replaces whatever ``body`` names.
             body: The customer's ``body``, each member as raw JSON, so that number text and unknown members survive.
+            max_output_tokens: The model's own limit, for providers that want one in each row; None: not known.
 
         Raises:
             ProviderError: ``refused``, permanent, when this provider cannot carry the row (the quote should have

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from routing.providers.anthropic.client import AnthropicProvider
 from routing.providers.base import Deadlines, Provider, ProviderAccount
 from routing.providers.openai.client import OpenAIProvider
 
 _DEADLINES = Deadlines()
 
-ADAPTERS: Mapping[str, Callable[[ProviderAccount, Deadlines], Provider]] = MappingProxyType({"openai": OpenAIProvider})
+ADAPTERS: Mapping[str, Callable[[ProviderAccount, Deadlines], Provider]] = MappingProxyType(
+    {"openai": OpenAIProvider, "anthropic": AnthropicProvider}
+)
 
 
 def has_adapter(provider: str) -> bool:

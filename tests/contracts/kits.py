@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,15 +15,18 @@ from routing.providers.base import (
     Deadlines,
     JobReport,
     JobState,
+    Outcome,
     Provider,
     ProviderAccount,
     ResultItem,
+    RowCode,
     Submission,
     SubmittedJob,
     make_row_key,
 )
 from routing.providers.registry import open_provider
-from simulators.openai.running import running_simulator
+from simulators.anthropic.running import running_simulator as running_anthropic
+from simulators.openai.running import running_simulator as running_openai
 from simulators.running import RunningSimulator, running_process
 
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -34,22 +37,52 @@ class StartSimulator(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unrun:
+    """What comes back for a row that the provider took and never ran."""
+
+    outcome: Outcome
+    code: RowCode
+    provider_code: str | None
+    has_body: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One adapter. ``operations`` maps the port's calls to the simulator's; ``keeps_tokens`` tells of metadata."""
+    """One adapter, and where the providers differ.
+
+    ``operations`` maps the port's calls to the simulator's; ``keeps_tokens``: a job says its token in the list;
+    ``reports_lane_full``: a full lane fails the job; ``lists_unreached_rows``: rows that a stop or the window kept from
+    running have lines of their own; ``quota_fault`` is how an exhausted quota is answered.
+    """
 
     provider: str
     model_id: str
     start: StartSimulator
     at_once: Mapping[str, object]
     operations: Mapping[str, str]
+    account: Callable[[RunningSimulator], Mapping[str, str]]
     keeps_tokens: bool
     reports_lane_full: bool
+    lists_unreached_rows: bool
+    quota_fault: Mapping[str, object]
+    unrun: Unrun
+    row_codes: bool
+    slow_stop: Mapping[str, object]
+
+
+def openai_account(simulator: RunningSimulator) -> Mapping[str, str]:
+    return {"base_url": simulator.base_url, "api_key": "sk-contract-key-0001"}
+
+
+def anthropic_account(simulator: RunningSimulator) -> Mapping[str, str]:
+    return {"base_url": simulator.url, "api_key": "sk-contract-key-0001"}
 
 
 OPENAI = Kind(
     provider="openai",
     model_id="gpt-4o-mini-2024-07-18",
-    start=running_simulator,
+    start=running_openai,
+    account=openai_account,
     at_once={
         "rows_per_second": None,
         "validation_seconds": 0,
@@ -66,8 +99,40 @@ OPENAI = Kind(
     },
     keeps_tokens=True,
     reports_lane_full=True,
+    lists_unreached_rows=True,
+    quota_fault={"status_code": 429, "code": "insufficient_quota"},
+    unrun=Unrun(outcome=Outcome.FAILED, code=RowCode.PROVIDER_ERROR, provider_code="request_timeout"),
+    row_codes=True,
+    slow_stop={"cancelling_seconds": 5},
 )
-KINDS = (OPENAI,)
+ANTHROPIC = Kind(
+    provider="anthropic",
+    model_id="claude-3-5-haiku-20241022",
+    start=running_anthropic,
+    account=anthropic_account,
+    at_once={
+        "rows_per_second": None,
+        "starting_seconds": 0,
+        "ending_seconds": 0,
+        "canceling_seconds": 0,
+        "shuffle_results": True,
+    },
+    operations={
+        "submit": "batches.create",
+        "find": "batches.list",
+        "poll": "batches.retrieve",
+        "results": "batches.results",
+        "cancel": "batches.cancel",
+    },
+    keeps_tokens=False,
+    reports_lane_full=False,
+    lists_unreached_rows=True,
+    quota_fault={"status_code": 400, "code": "enforced_spend_limit_reached"},
+    unrun=Unrun(outcome=Outcome.EXPIRED, code=RowCode.BATCH_EXPIRED, provider_code="expired"),
+    row_codes=True,
+    slow_stop={"canceling_seconds": 5},
+)
+KINDS = (OPENAI, ANTHROPIC)
 
 
 @dataclass(slots=True)
@@ -76,8 +141,12 @@ class Kit:
 
     kind: Kind
     simulator: RunningSimulator
-    api_key: str = "sk-contract-key-0001"
     opened: list[Provider] = field(default_factory=list)
+
+    @property
+    def api_key(self) -> str:
+        """The key of the account."""
+        return self.kind.account(self.simulator)["api_key"]
 
     @property
     def provider(self) -> Provider:
@@ -86,8 +155,8 @@ class Kit:
 
     def with_deadlines(self, deadlines: Deadlines, **account: str) -> Provider:
         """The adapter with these deadlines; closed with the kit."""
-        fields = {"provider": self.kind.provider, "name": "main", "base_url": self.simulator.base_url}
-        provider = open_provider(ProviderAccount(**{**fields, "api_key": self.api_key, **account}), deadlines)
+        fields = {"provider": self.kind.provider, "name": "main", **self.kind.account(self.simulator), **account}
+        provider = open_provider(ProviderAccount(**fields), deadlines)
         self.opened.append(provider)
         return provider
 

@@ -27,7 +27,7 @@ from routing.providers.base import (
 from tests.contracts.kits import TOKEN, Kind, Kit, answer_name, running_own_process
 
 BEFORE_ALL = datetime.now(UTC) - timedelta(minutes=5)
-IMPATIENT = Deadlines(call_seconds=0.4)
+IMPATIENT = Deadlines(call_seconds=0.4, upload_seconds=0.8)
 
 
 def rows_of(items: list[object]) -> dict[int, RowResult]:
@@ -85,7 +85,8 @@ def test_an_ended_job_tells_when_and_how_it_ended(kit: Kit) -> None:
     report = kit.ended(kit.submit(["x", "y"]).batch_ref)
     assert report.ending is JobEnding.COMPLETED
     assert (report.done_count, report.failed_count) == (2, 0)
-    assert report.completed_at == datetime.fromtimestamp(int(at), UTC)
+    assert report.completed_at is not None
+    assert abs(report.completed_at.timestamp() - at) < 1
 
 
 def test_a_job_is_found_by_its_token(kit: Kit) -> None:
@@ -163,7 +164,7 @@ def test_a_rate_limit_says_when_to_come_back(kit: Kit) -> None:
 
 
 def test_an_exhausted_quota_is_permanent(kit: Kit) -> None:
-    kit.fault("submit", "http_error", status_code=429, code="insufficient_quota")
+    kit.fault("submit", "http_error", **kit.kind.quota_fault)
     error = failure(kit.provider, kit.submission(["x"]))
     assert (error.code, error.ambiguous, error.permanent) == (Fault.QUOTA_EXHAUSTED, False, True)
 
@@ -235,7 +236,7 @@ def test_a_cancelled_job_keeps_what_it_finished(kit: Kit) -> None:
 
 def test_cancelling_twice_and_after_the_end_is_no_error(kit: Kit) -> None:
     kit.simulator.control.freeze()
-    kit.simulator.control.change_settings(rows_per_second=0, cancelling_seconds=5)
+    kit.simulator.control.change_settings(rows_per_second=0, **kit.kind.slow_stop)
     job = kit.submit(["x"])
     kit.provider.cancel(job.batch_ref)
     kit.provider.cancel(job.batch_ref)
@@ -289,11 +290,12 @@ def test_a_failed_row_has_its_code_and_the_others_succeed(
     assert {row.outcome for number, row in rows.items() if number != 1} == {Outcome.SUCCEEDED}
 
 
-def test_a_row_that_never_ran_has_no_body(kit: Kit) -> None:
+def test_a_row_that_never_ran_can_be_healed_and_costs_nothing(kit: Kit) -> None:
     kit.row_fault("row_unrun", 0, code="request_timeout")
     row = rows_of([*kit.run(["x"])])[0]
-    assert (row.outcome, row.code, row.healable) == (Outcome.FAILED, RowCode.PROVIDER_ERROR, True)
-    assert (row.status_code, row.body, row.provider_code) == (None, None, "request_timeout")
+    assert (row.outcome, row.code, row.healable) == (kit.kind.unrun.outcome, kit.kind.unrun.code, True)
+    assert row.provider_code == kit.kind.unrun.provider_code
+    assert (row.body is not None) == kit.kind.unrun.has_body
 
 
 def test_a_missing_row_is_simply_not_there(kit: Kit) -> None:
@@ -355,4 +357,4 @@ def test_memory_stays_flat_on_the_way_out_and_back(kind: Kind, tmp_path: Path) -
             tracemalloc.stop()
             kit.close()
     assert sent_peak_bytes < 4 * 2**20 < row_count * len(padding) / 4
-    assert read_peak_bytes < size_bytes / 4
+    assert read_peak_bytes < 2**19 < size_bytes / 2

@@ -4,11 +4,10 @@ The SDK makes and sends the requests and never retries; ``jobs`` and ``wire`` re
 nothing of an answer.
 """
 
-import ssl
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from tempfile import SpooledTemporaryFile
 from typing import IO, Self, cast
 
@@ -32,24 +31,27 @@ from routing.providers.base import (
     Submission,
     SubmittedJob,
 )
+from routing.providers.calls import (
+    AMBIGUOUS_FAULTS,
+    ANSWER_BYTES,
+    MAXIMUM_LINE_BYTES,
+    RESULT_FILE_BYTES,
+    SPOOL_BYTES,
+    NotSentError,
+    call_limits,
+    connection_error,
+    open_http,
+    write_lines,
+)
 from routing.providers.lines import split_lines
 from routing.providers.openai import jobs, wire
-from routing.providers.transport import AnswerEncodedError, AnswerTooLargeError, BoundedTransport, CallLimits
 
 MAXIMUM_INPUT_BYTES = 209_715_200
-MAXIMUM_LINE_BYTES = 64 * 2**20
-_ANSWER_BYTES = 16 * 2**20
-_RESULT_FILE_BYTES = 8 * 2**30
-_SPOOL_BYTES = 2**20
 _PAGE_SIZE = 100
 _MAXIMUM_PAGES = 1_000
 # Nobody reads an input again after its batch, and an upload whose answer was lost is known to nobody.
 _INPUT_LIFE_SECONDS = 3 * 86_400
 _OUTPUT_LIFE_SECONDS = 30 * 86_400
-
-# The creating call may have worked although one of these came back.
-_AMBIGUOUS_FAULTS = frozenset({Fault.UNAVAILABLE, Fault.TIMED_OUT, Fault.UNREACHABLE, Fault.BROKEN_ANSWER})
-_BEFORE_SENDING = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 
 class OpenAIProvider:
@@ -61,7 +63,15 @@ class OpenAIProvider:
         self._deadlines = deadlines
         self._opened: list[openai.OpenAI] = []
 
-    def encode_row(self, *, row_key: str, endpoint: Endpoint, model_id: str, body: Mapping[str, msgspec.Raw]) -> bytes:
+    def encode_row(
+        self,
+        *,
+        row_key: str,
+        endpoint: Endpoint,
+        model_id: str,
+        body: Mapping[str, msgspec.Raw],
+        max_output_tokens: int | None = None,  # noqa: ARG002 -- OpenAI's models know their own limit
+    ) -> bytes:
         """Give the provider's line for one row, LF included."""
         return wire.encode_row(row_key=row_key, endpoint=endpoint, model_id=model_id, body=body)
 
@@ -74,8 +84,11 @@ class OpenAIProvider:
         Raises:
             ProviderError: As the port says; ``refused`` when the input is larger than 200 MB.
         """
-        with SpooledTemporaryFile(max_size=_SPOOL_BYTES) as spool:
-            _write_lines(spool, submission)
+        with SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
+            write_lines(spool, submission)
+            if spool.tell() > MAXIMUM_INPUT_BYTES:
+                raise ProviderError("OpenAI: the input is larger than 200 MB.", code=Fault.REFUSED, permanent=True)
+            spool.seek(0)
             with _translated():
                 uploaded = self._uploads.files.with_raw_response.create(
                     file=(f"{submission.token}.jsonl", cast("IO[bytes]", spool), "application/jsonl"),
@@ -168,10 +181,10 @@ class OpenAIProvider:
                     extra_headers={"Idempotency-Key": submission.token},
                 )
             return jobs.read_reference(created.content)
-        except _NotSentError:
+        except NotSentError:
             raise
         except ProviderError as error:
-            error.ambiguous = error.code in _AMBIGUOUS_FAULTS
+            error.ambiguous = error.code in AMBIGUOUS_FAULTS
             # The file exists, we have just made it: storage may lag behind.
             error.permanent = error.permanent and error.code != Fault.NOT_FOUND
             raise
@@ -189,61 +202,31 @@ class OpenAIProvider:
 
     @cached_property
     def _calls(self) -> openai.OpenAI:
-        return self._open(self._deadlines.call_seconds, _ANSWER_BYTES)
+        return self._open(self._deadlines.call_seconds)
 
     @cached_property
     def _uploads(self) -> openai.OpenAI:
-        return self._open(self._deadlines.upload_seconds, _ANSWER_BYTES)
+        return self._open(self._deadlines.upload_seconds)
 
     @cached_property
     def _downloads(self) -> openai.OpenAI:
-        return self._open(self._deadlines.download_seconds, _RESULT_FILE_BYTES)
+        return self._open(self._deadlines.download_seconds, RESULT_FILE_BYTES)
 
-    def _open(self, total_seconds: float, answer_bytes: int) -> openai.OpenAI:
-        limits = CallLimits(
-            total_seconds=total_seconds,
-            idle_seconds=self._deadlines.idle_seconds,
-            connect_seconds=self._deadlines.connect_seconds,
-            answer_bytes=answer_bytes,
-        )
-        # Redirects are not followed: a creating call would turn into a GET, and the key would travel.
-        http = httpx2.Client(
-            transport=BoundedTransport(limits, _ssl_context()), follow_redirects=False, trust_env=False
-        )
+    def _open(self, total_seconds: float, answer_bytes: int = ANSWER_BYTES) -> openai.OpenAI:
+        limits = call_limits(self._deadlines, total_seconds=total_seconds, answer_bytes=answer_bytes)
         client = openai.OpenAI(
             api_key=self._account.api_key,
             base_url=self._account.base_url,
             max_retries=0,
             timeout=limits.timeout(),
             default_headers={"Accept-Encoding": "identity"},
-            http_client=http,
+            http_client=open_http(limits),
         )
         # The constructor reads these from the environment when they are not given; an account is only what it says.
         client.organization = None
         client.project = self._account.project
         self._opened.append(client)
         return client
-
-
-class _NotSentError(ProviderError):
-    """The call surely did not reach the provider."""
-
-
-@lru_cache(maxsize=1)
-def _ssl_context() -> ssl.SSLContext:
-    return httpx2.create_ssl_context()
-
-
-def _write_lines(spool: SpooledTemporaryFile[bytes], submission: Submission) -> None:
-    """Write the input file and rewind it."""
-    row_count = 0
-    for row_count, line in enumerate(submission.lines(), start=1):  # noqa: B007  # the last number is the count
-        assert line.endswith(b"\n"), "every encoded row ends in LF"
-        spool.write(line)
-    assert row_count == submission.row_count > 0, "a submission has the rows it says, at least one"
-    if spool.tell() > MAXIMUM_INPUT_BYTES:
-        raise ProviderError("OpenAI: the input is larger than 200 MB.", code=Fault.REFUSED, permanent=True)
-    spool.seek(0)
 
 
 @contextmanager
@@ -262,17 +245,6 @@ def _translated(*, result_file: bool = False) -> Iterator[None]:
             refusal.permanent = False
         raise refusal from None
     except openai.APIConnectionError as error:
-        raise _connection_error(error.__cause__) from None
+        raise connection_error("OpenAI", error.__cause__) from None
     except (httpx2.HTTPError, httpx2.StreamError) as error:
-        raise _connection_error(error) from None
-
-
-def _connection_error(cause: BaseException | None) -> ProviderError:
-    """Say how a connection failed, by the transport's error."""
-    if isinstance(cause, _BEFORE_SENDING):
-        return _NotSentError("OpenAI: no connection.", code=Fault.UNREACHABLE)
-    if isinstance(cause, httpx2.TimeoutException):
-        return ProviderError("OpenAI: no answer within the deadline.", code=Fault.TIMED_OUT)
-    if isinstance(cause, AnswerTooLargeError | AnswerEncodedError):
-        return ProviderError("OpenAI: an answer that is too large or compressed.", code=Fault.BROKEN_ANSWER)
-    return ProviderError("OpenAI: the connection was cut.", code=Fault.UNREACHABLE)
+        raise connection_error("OpenAI", error) from None

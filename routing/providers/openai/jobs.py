@@ -5,18 +5,17 @@ Nothing but a well-formed answer decides: what is not the provider's own JSON is
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from math import ceil, isfinite
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from ground.errors import ProviderError
 from routing.providers.base import Fault, JobEnding, JobReport, JobState, ListedJob
+from routing.providers.calls import PERMANENT_FAULTS
 from routing.providers.redaction import redact
+from routing.providers.retry_after import retry_after_seconds
 
 TOKEN_METADATA_KEY = "lanehouse_token"  # noqa: S105  # the name of a metadata member
-MAXIMUM_RETRY_AFTER_SECONDS = 86_400
 _MESSAGE_LENGTH = 300
 _WORD_LENGTH = 100
 _STATED_ERRORS = 5
@@ -40,9 +39,6 @@ _STATUS_FAULTS = {
     425: Fault.UNAVAILABLE,
     429: Fault.RATE_LIMITED,
 }
-PERMANENT_FAULTS = frozenset(
-    {Fault.MODEL_GONE, Fault.ACCOUNT_REFUSED, Fault.QUOTA_EXHAUSTED, Fault.NOT_FOUND, Fault.REFUSED}
-)
 
 _Instant = int | float | None
 _T = TypeVar("_T")
@@ -200,28 +196,9 @@ def refusal(status_code: int, answer: bytes, headers: Mapping[str, str], *, at: 
     )
 
 
-def retry_after_seconds(headers: Mapping[str, str], *, at: datetime) -> int | None:
-    """Give the wait an answer asks for in whole seconds, rounded up, from 0 to a day; None where it asks for none."""
-    value = headers.get("retry-after-ms")
-    try:
-        seconds = float(value) / 1_000 if value is not None else _wait(headers.get("retry-after", ""), at)
-    except ValueError:
-        return None
-    return min(max(0, ceil(seconds)), MAXIMUM_RETRY_AFTER_SECONDS) if isfinite(seconds) else None
-
-
 def broken_answer() -> ProviderError:
     """Give the error for a success status whose body cannot be read; it decides nothing."""
     return ProviderError("OpenAI: an answer that cannot be read.", code=Fault.BROKEN_ANSWER)
-
-
-def _wait(value: str, at: datetime) -> float:
-    """Read a ``retry-after`` header: seconds, or a date."""
-    try:
-        return float(value)
-    except ValueError:
-        date = parsedate_to_datetime(value)
-        return ((date if date.tzinfo else date.replace(tzinfo=UTC)) - at).total_seconds()
 
 
 def _fault(status_code: int, code: str | None, error_type: str | None) -> Fault:

@@ -7,7 +7,8 @@ import pytest
 
 from ground.errors import ProviderError
 from routing.providers.base import Fault, JobEnding, JobState
-from routing.providers.openai.jobs import read_page, read_report, refusal, retry_after_seconds
+from routing.providers.openai.jobs import read_page, read_report, refusal
+from routing.providers.retry_after import retry_after_seconds
 
 AT = datetime(2026, 11, 24, 12, 0, 0, tzinfo=UTC)
 
