@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from threading import Barrier
 from typing import Any
 
@@ -16,6 +18,8 @@ from billing.selectors import prove_ledger
 from routing.models import Batch, Quote
 from tests.api.world import Api, lines_of, row
 from tests.harness.world import make_tenant
+
+CASES = Path(__file__).resolve().parents[1] / "cases" / "api"
 
 
 def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
@@ -54,10 +58,11 @@ def test_eight_different_bodies_for_one_quote_are_one_batch(api: Api) -> None:
 
 @override_settings(CONTROL_PLANE_FEE_MICRO_USD=0)
 def test_two_accepts_of_600_on_a_balance_of_1000_are_one_batch(db: None) -> None:
-    api = Api(make_tenant(credit_micro_usd=1_000))
+    case = json.loads((CASES / "144-parallel-accepts.json").read_text("utf-8"))
+    api = Api(make_tenant(credit_micro_usd=case["balance_micro_usd"]))
     # 8 input tokens and 5 % at 0.075, up to 1,997 output tokens at 0.3: 0.675 + 599.1 micro-USD, rounded up.
     quotes = [api.quote(row("a", "Hello", max_tokens=1_997)) for _ in range(2)]
-    assert [quote["estimate"]["reservation_micro_usd"] for quote in quotes] == [600, 600]
+    assert [quote["estimate"]["reservation_micro_usd"] for quote in quotes] == case["quote_amounts"] == [600, 600]
     answers = at_once([partial(Api(api.tenant).accept, quote["id"]) for quote in quotes])
     assert sorted(answer.status_code for answer in answers) == [200, 402]
     (refusal,) = (answer.json()["error"] for answer in answers if answer.status_code == 402)

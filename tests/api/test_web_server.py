@@ -1,0 +1,115 @@
+"""The product's own web server: what only real HTTP can do to a body."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPResponse
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from routing.models import Quote
+from tests.api.world import Api, lines_of, row
+from tests.harness.database import ROOT, TestServer
+from tests.harness.world import Tenant
+
+
+@pytest.fixture(scope="module")
+def address(test_server: TestServer) -> Iterator[tuple[str, int]]:
+    """Granian as the supervisor starts it, on the tests' database."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    command = [
+        *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", "127.0.0.1", "--port", str(port)),
+        *("--workers", "1", "--http", "1", "--blocking-threads", "4", "--no-ws", "config.wsgi:application"),
+    ]
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "config.settings.test",
+        "DATABASE_URL": test_server.app_dsn,
+        "LANEHOUSE_STATE_DIR": str(settings.STATE_DIR),
+    }
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        assert process.stdout is not None
+        assert any(b"Started worker" in line for line in process.stdout), "the server did not start"
+        yield ("127.0.0.1", port)
+        process.terminate()
+
+
+@pytest.fixture
+def http(address: tuple[str, int], db: None) -> Iterator[HTTPConnection]:
+    connection = HTTPConnection(*address, timeout=20)
+    yield connection
+    connection.close()
+
+
+def answer_of(response: HTTPResponse, status: int) -> dict[str, Any]:
+    content = response.read()
+    assert response.status == status, content
+    answer: dict[str, Any] = json.loads(content)
+    return answer
+
+
+def test_a_file_in_chunks_is_quoted_whole(http: HTTPConnection, tenant: Tenant) -> None:
+    chunks = [lines_of(row(f"r{number}")) for number in range(50)]
+    http.request("POST", "/v1/quotes/model", iter(chunks), tenant.headers, encode_chunked=True)
+    assert answer_of(http.getresponse(), 201)["row_count"] == 50
+
+
+def test_a_command_in_chunks_is_read(http: HTTPConnection, api: Api) -> None:
+    quote_id = api.quote(row("a"))["id"]
+    headers = {**api.tenant.headers, "Content-Type": "application/json"}
+    http.request(
+        "POST", "/v1/batches", iter([b'{"quote_id":', f'"{quote_id}"}}'.encode()]), headers, encode_chunked=True
+    )
+    assert answer_of(http.getresponse(), 200)["quote_id"] == quote_id
+
+
+def test_chunks_over_10_mib_are_refused(http: HTTPConnection, tenant: Tenant) -> None:
+    http.request("POST", "/v1/quotes/model", iter([b" " * 1_048_576] * 11), tenant.headers, encode_chunked=True)
+    assert answer_of(http.getresponse(), 413)["error"]["code"] == "payload_too_large"
+
+
+def test_a_file_that_breaks_off_at_a_line_is_never_priced(address: tuple[str, int], tenant: Tenant) -> None:
+    first = lines_of(row("a"))
+    head = (
+        f"POST /v1/quotes/model HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {tenant.key_text}\r\n"
+        f"Content-Length: {2 * len(first)}\r\n\r\n"
+    )
+    with socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(head.encode() + first)
+        connection.shutdown(socket.SHUT_WR)
+        answer = connection.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert f"ended after {len(first)} of {2 * len(first)} bytes".encode() in answer
+    assert Quote.objects.count() == 0
+
+
+def test_a_declared_length_over_10_mib_is_refused_before_it_is_sent(address: tuple[str, int], tenant: Tenant) -> None:
+    head = (
+        f"POST /v1/quotes/model HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {tenant.key_text}\r\n"
+        "Content-Length: 99999999999\r\n\r\n"
+    )
+    with socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 413")
+
+
+@pytest.mark.parametrize("name", ["Authorization", "x-request-id", "Cookie"])
+def test_a_huge_header_is_a_refusal_and_the_next_call_is_served(
+    http: HTTPConnection, tenant: Tenant, name: str
+) -> None:
+    http.request("GET", "/v1/wallet", headers={**tenant.headers, name: "x" * 100_000})
+    refused = http.getresponse()
+    refused.read()
+    assert refused.status in {200, 401, 431}
+    http.request("GET", "/v1/wallet", headers=tenant.headers)
+    assert answer_of(http.getresponse(), 200)["object"] == "wallet"
