@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.db import connections
 
 from catalog.models import Lane
@@ -93,6 +94,7 @@ class Engine:
             if batch.status in ENDED:
                 assert do_due_steps() == 0
                 assert_laws(batch.public_id)
+                assert not list((settings.STATE_DIR / "incoming").iterdir())
                 return batch
             self.pass_time(step_seconds)
         raise AssertionError(f"{batch.status}: {[job.last_error for job in self.jobs(batch)]}")
