@@ -11,6 +11,8 @@ from simulators.bedrock.objects import OWN_KEY
 from simulators.bedrock.requests import S3Place
 
 _CHUNK_BYTES = 1 << 20
+# One session reads the service model once.
+_SESSION = boto3.session.Session()
 
 
 class StorageError(Exception):
@@ -22,7 +24,7 @@ class Storage:
 
     def __init__(self, url: str) -> None:
         """Talk to the S3 at `url`."""
-        self._client = boto3.session.Session().client(
+        self._client = _SESSION.client(
             "s3",
             endpoint_url=url,
             region_name="us-east-1",

@@ -9,7 +9,6 @@ from openai.types import Completion, CreateEmbeddingResponse
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
-from simulators.openai import tokens
 from simulators.tokenizer import count_text
 from tests.simulators.driver import Driver, chat_row
 
