@@ -1,0 +1,76 @@
+"""Blobs: whole or not there, and nothing left lying."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.files.storage import default_storage
+
+from ground.leases import Keeper, LeaseLost, claim
+from routing.blobs import BlobWriter, chunks_of, keep_only, open_blob, read_blob, write_stream
+from routing.models import JobState, ProviderJob
+from tests.routing.engine.kit import STEPS, Engine, questions
+
+
+def test_a_stream_becomes_one_blob_with_its_size_and_hash(db: None) -> None:
+    blob = write_stream("folder/one", [b"ab", b"", b"c"])
+    assert (blob.name, blob.size_bytes, blob.sha256.hex()[:8]) == ("folder/one", 3, "ba7816bf")
+    assert read_blob("folder/one") == b"abc"
+    assert b"".join(chunks_of(open_blob("folder/one"), size_bytes=2)) == b"ab"
+
+
+def test_a_stream_that_breaks_leaves_neither_blob_nor_temporary_file(db: None) -> None:
+    def breaking() -> Iterator[bytes]:
+        yield b"half"
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):
+        write_stream("folder/two", breaking())
+    assert not default_storage.exists("folder/two")
+    assert not list((settings.STATE_DIR / "incoming").iterdir())
+
+
+def test_a_name_that_is_taken_is_never_overwritten(db: None) -> None:
+    write_stream("folder/three", [b"first"])
+    second = write_stream("folder/three", [b"second"])
+    assert second.name != "folder/three"
+    assert (read_blob("folder/three"), read_blob(second.name)) == (b"first", b"second")
+
+
+def test_everything_but_the_named_is_removed(db: None) -> None:
+    for name in ("a", "b", "c"):
+        write_stream(f"only/{name}", [b"x"])
+    keep_only("only", {"only/b"})
+    assert default_storage.listdir("only")[1] == ["b"]
+    keep_only("never-made", ())
+
+
+def test_a_temporary_file_of_a_process_that_was_killed_is_removed_after_a_day(db: None) -> None:
+    folder = settings.STATE_DIR / "incoming"
+    folder.mkdir(exist_ok=True)
+    old, fresh = folder / "old", folder / "fresh"
+    for path in (old, fresh):
+        path.write_bytes(b"x")
+    os.utime(old, (time.time() - 90_000,) * 2)
+    with BlobWriter("folder/four"):
+        assert not old.exists()
+        assert fresh.exists()
+    fresh.unlink()
+
+
+def test_long_work_keeps_its_lease_by_time_and_learns_of_its_loss(engine: Engine, settings: Any) -> None:
+    settings.LEASE_SECONDS = 0
+    engine.accept(questions(1))
+    STEPS["start"]()
+    lease = claim(ProviderJob, state_field="state", states=(JobState.INTENDED,))
+    assert lease is not None
+    keep = Keeper(lease)
+    keep()
+    assert claim(ProviderJob, state_field="state", states=(JobState.INTENDED,))
+    with pytest.raises(LeaseLost):
+        keep()
