@@ -17,6 +17,7 @@ urlpatterns = [
     path("", include("console.urls")),
     path("", include("routing.urls")),
     path("", include("catalog.urls")),
+    path("", include("webhooks.urls")),
 ]
 handler400 = "console.views.bad_request"
 handler403 = "console.views.forbidden"

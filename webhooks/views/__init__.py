@@ -1,0 +1,1 @@
+"""Pages of webhooks: endpoints, and what became of each delivery."""
