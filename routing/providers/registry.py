@@ -5,12 +5,13 @@ from types import MappingProxyType
 
 from routing.providers.anthropic.client import AnthropicProvider
 from routing.providers.base import Deadlines, Provider, ProviderAccount
+from routing.providers.bedrock.client import BedrockProvider
 from routing.providers.openai.client import OpenAIProvider
 
 _DEADLINES = Deadlines()
 
 ADAPTERS: Mapping[str, Callable[[ProviderAccount, Deadlines], Provider]] = MappingProxyType(
-    {"openai": OpenAIProvider, "anthropic": AnthropicProvider}
+    {"openai": OpenAIProvider, "anthropic": AnthropicProvider, "bedrock": BedrockProvider}
 )
 
 

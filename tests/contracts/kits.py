@@ -7,7 +7,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlencode
 
+import httpx2
 import msgspec
 
 from catalog.domain.records import Endpoint
@@ -26,9 +28,11 @@ from routing.providers.base import (
 )
 from routing.providers.registry import open_provider
 from simulators.anthropic.running import running_simulator as running_anthropic
+from simulators.bedrock.running import running_simulator as running_bedrock
 from simulators.openai.running import running_simulator as running_openai
 from simulators.running import RunningSimulator, running_process
 
+BUCKET = "lane"
 TOKEN = "0123456789abcdef0123456789abcdef"
 
 
@@ -51,8 +55,9 @@ class Kind:
     """One adapter, and where the providers differ.
 
     ``operations`` maps the port's calls to the simulator's; ``keeps_tokens``: a job says its token in the list;
-    ``reports_lane_full``: a full lane fails the job; ``lists_unreached_rows``: rows that a stop or the window kept from
-    running have lines of their own; ``quota_fault`` is how an exhausted quota is answered.
+    ``reports_lane_full``: a full lane fails the job; ``knows_row_codes``: a failed row has a code beside its status;
+    ``lists_unreached_rows``: rows that a stop or the window kept from running have lines of their own; ``quota_fault``
+    is how an exhausted quota is answered, None where nothing tells it.
     """
 
     provider: str
@@ -61,12 +66,13 @@ class Kind:
     at_once: Mapping[str, object]
     operations: Mapping[str, str]
     account: Callable[[RunningSimulator], Mapping[str, str]]
+    other_key: str
     keeps_tokens: bool
     reports_lane_full: bool
+    knows_row_codes: bool
     lists_unreached_rows: bool
-    quota_fault: Mapping[str, object]
+    quota_fault: Mapping[str, object] | None
     unrun: Unrun
-    row_codes: bool
     slow_stop: Mapping[str, object]
 
 
@@ -78,11 +84,22 @@ def anthropic_account(simulator: RunningSimulator) -> Mapping[str, str]:
     return {"base_url": simulator.url, "api_key": "sk-contract-key-0001"}
 
 
+def bedrock_account(simulator: RunningSimulator) -> Mapping[str, str]:
+    """The account's fields; its bucket is made where it is missing."""
+    storage = str(simulator.control.state()["s3_url"])
+    scope = "AWS4-HMAC-SHA256 Credential=AKIDMAKER/20260101/us-east-1/s3/aws4_request"
+    made = httpx2.put(f"{storage}/{BUCKET}", headers={"Authorization": scope})
+    assert made.status_code in {200, 409}
+    query = {"region": "us-east-1", "bucket": BUCKET, "role": "arn:aws:iam::123456789012:role/lane", "storage": storage}
+    return {"base_url": f"{simulator.url}/?{urlencode(query)}", "api_key": "AKIDCONTRACT0001:a-secret"}
+
+
 OPENAI = Kind(
     provider="openai",
     model_id="gpt-4o-mini-2024-07-18",
     start=running_openai,
     account=openai_account,
+    other_key="sk-another-key-0002",
     at_once={
         "rows_per_second": None,
         "validation_seconds": 0,
@@ -102,7 +119,7 @@ OPENAI = Kind(
     lists_unreached_rows=True,
     quota_fault={"status_code": 429, "code": "insufficient_quota"},
     unrun=Unrun(outcome=Outcome.FAILED, code=RowCode.PROVIDER_ERROR, provider_code="request_timeout"),
-    row_codes=True,
+    knows_row_codes=True,
     slow_stop={"cancelling_seconds": 5},
 )
 ANTHROPIC = Kind(
@@ -110,6 +127,7 @@ ANTHROPIC = Kind(
     model_id="claude-3-5-haiku-20241022",
     start=running_anthropic,
     account=anthropic_account,
+    other_key="sk-another-key-0002",
     at_once={
         "rows_per_second": None,
         "starting_seconds": 0,
@@ -129,10 +147,42 @@ ANTHROPIC = Kind(
     lists_unreached_rows=True,
     quota_fault={"status_code": 400, "code": "enforced_spend_limit_reached"},
     unrun=Unrun(outcome=Outcome.EXPIRED, code=RowCode.BATCH_EXPIRED, provider_code="expired"),
-    row_codes=True,
+    knows_row_codes=True,
     slow_stop={"canceling_seconds": 5},
 )
-KINDS = (OPENAI, ANTHROPIC)
+BEDROCK = Kind(
+    provider="bedrock",
+    model_id="anthropic.claude-3-5-sonnet-20241022-v2:0",
+    start=running_bedrock,
+    account=bedrock_account,
+    other_key="AKIDANOTHER0002:a-secret",
+    at_once={
+        "rows_per_second": None,
+        "submitted_seconds": 0,
+        "validating_seconds": 0,
+        "scheduled_seconds": 0,
+        "finishing_seconds": 0,
+        "stopping_seconds": 0,
+        "min_record_count": 1,
+        "max_open_jobs": 1_000,
+        "shuffle_results": True,
+    },
+    operations={
+        "submit": "create_model_invocation_job",
+        "find": "list_model_invocation_jobs",
+        "poll": "get_model_invocation_job",
+        "results": "s3.get_object",
+        "cancel": "stop_model_invocation_job",
+    },
+    keeps_tokens=True,
+    reports_lane_full=False,
+    lists_unreached_rows=False,
+    quota_fault=None,
+    unrun=Unrun(outcome=Outcome.FAILED, code=RowCode.PROVIDER_ERROR, provider_code="error_408", has_body=True),
+    knows_row_codes=False,
+    slow_stop={"stopping_seconds": 5},
+)
+KINDS = (OPENAI, ANTHROPIC, BEDROCK)
 
 
 @dataclass(slots=True)
@@ -147,6 +197,16 @@ class Kit:
     def api_key(self) -> str:
         """The key of the account."""
         return self.kind.account(self.simulator)["api_key"]
+
+    @property
+    def key_name(self) -> str:
+        """What the simulator knows the key by."""
+        return self.api_key.partition(":")[0]
+
+    @property
+    def unreachable_url(self) -> str:
+        """The account's base with a port nobody listens on."""
+        return self.kind.account(self.simulator)["base_url"].replace(self.simulator.url, "http://127.0.0.1:9", 1)
 
     @property
     def provider(self) -> Provider:

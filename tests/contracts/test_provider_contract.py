@@ -27,6 +27,7 @@ from routing.providers.base import (
 from tests.contracts.kits import TOKEN, Kind, Kit, answer_name, running_own_process
 
 BEFORE_ALL = datetime.now(UTC) - timedelta(minutes=5)
+SAID_BY_CODE_ALONE = {"context_length_exceeded", "content_filter", "model_not_found"}
 IMPATIENT = Deadlines(call_seconds=0.4, upload_seconds=0.8)
 
 
@@ -120,7 +121,7 @@ def test_a_list_that_breaks_off_is_not_given_in_part(kit: Kit) -> None:
 
 def test_another_account_does_not_see_the_job(kit: Kit) -> None:
     kit.submit(["x"])
-    other = kit.with_deadlines(Deadlines(), api_key="sk-another-key-0002")
+    other = kit.with_deadlines(Deadlines(), api_key=kit.kind.other_key)
     assert list(other.find_since(BEFORE_ALL)) == []
 
 
@@ -152,7 +153,7 @@ def test_a_submit_slower_than_its_deadline_is_ambiguous(kit: Kit) -> None:
 
 
 def test_no_connection_is_not_ambiguous(kit: Kit) -> None:
-    error = failure(kit.with_deadlines(Deadlines(), base_url="http://127.0.0.1:9/v1"), kit.submission(["x"]))
+    error = failure(kit.with_deadlines(Deadlines(), base_url=kit.unreachable_url), kit.submission(["x"]))
     assert (error.code, error.ambiguous, error.permanent) == (Fault.UNREACHABLE, False, False)
 
 
@@ -164,15 +165,18 @@ def test_a_rate_limit_says_when_to_come_back(kit: Kit) -> None:
 
 
 def test_an_exhausted_quota_is_permanent(kit: Kit) -> None:
+    if kit.kind.quota_fault is None:
+        pytest.skip("this provider does not tell an exhausted quota from other refusals")
     kit.fault("submit", "http_error", **kit.kind.quota_fault)
     error = failure(kit.provider, kit.submission(["x"]))
     assert (error.code, error.ambiguous, error.permanent) == (Fault.QUOTA_EXHAUSTED, False, True)
 
 
 def test_a_refused_key_is_permanent_and_not_told(kit: Kit) -> None:
-    kit.simulator.control.change_settings(bad_keys=[kit.api_key])
+    kit.simulator.control.change_settings(bad_keys=[kit.key_name])
     error = failure(kit.provider, kit.submission(["x"]))
     assert (error.code, error.permanent, error.ambiguous) == (Fault.ACCOUNT_REFUSED, True, False)
+    assert kit.key_name not in error.message
     assert "sk-" not in error.message
 
 
@@ -230,8 +234,9 @@ def test_a_cancelled_job_keeps_what_it_finished(kit: Kit) -> None:
     kit.simulator.control.advance(60)
     report = kit.ended(job.batch_ref)
     outcomes = sorted(row.outcome for row in rows_of([*kit.results(report)]).values())
+    unreached = [Outcome.CANCELLED] * 2 if kit.kind.lists_unreached_rows else []
     assert report.ending is JobEnding.CANCELLED
-    assert outcomes == [Outcome.CANCELLED, Outcome.CANCELLED, Outcome.SUCCEEDED]
+    assert outcomes == [*unreached, Outcome.SUCCEEDED]
 
 
 def test_cancelling_twice_and_after_the_end_is_no_error(kit: Kit) -> None:
@@ -251,9 +256,11 @@ def test_a_job_that_expired_has_expired_rows_that_another_lane_can_heal(kit: Kit
     job = kit.submit(["x"])
     kit.simulator.control.advance(25 * 3_600)
     report = kit.ended(job.batch_ref)
-    (row,) = rows_of([*kit.results(report)]).values()
+    rows = rows_of([*kit.results(report)])
     assert report.ending is JobEnding.EXPIRED
-    assert (row.outcome, row.code, row.healable) == (Outcome.EXPIRED, RowCode.BATCH_EXPIRED, True)
+    assert [(row.outcome, row.code, row.healable) for row in rows.values()] == (
+        [(Outcome.EXPIRED, RowCode.BATCH_EXPIRED, True)] if kit.kind.lists_unreached_rows else []
+    )
 
 
 def test_a_full_lane_fails_the_job_as_a_wait(kit: Kit) -> None:
@@ -280,6 +287,8 @@ def test_a_full_lane_fails_the_job_as_a_wait(kit: Kit) -> None:
 def test_a_failed_row_has_its_code_and_the_others_succeed(
     kit: Kit, status_code: int, word: str | None, expected: tuple[RowCode, bool]
 ) -> None:
+    if word in SAID_BY_CODE_ALONE and not kit.kind.knows_row_codes:
+        pytest.skip("this provider gives a failed row a status and a sentence only")
     message = "The prompt on account org-a1b2c3d4e5 cannot be read."
     kit.row_fault("row_error", 1, message=message, status_code=status_code, code=word)
     rows = rows_of([*kit.run(["x", "y", "z"])])
@@ -332,7 +341,7 @@ def test_separators_inside_strings_do_not_cut_a_row(kit: Kit) -> None:
 
 
 def test_the_key_is_in_no_representation(kit: Kit) -> None:
-    kit.simulator.control.change_settings(bad_keys=[kit.api_key])
+    kit.simulator.control.change_settings(bad_keys=[kit.key_name])
     provider = kit.provider
     assert kit.api_key not in f"{provider!r} {vars(provider)!r} {failure(provider, kit.submission(['x']))!r}"
 
@@ -357,4 +366,4 @@ def test_memory_stays_flat_on_the_way_out_and_back(kind: Kind, tmp_path: Path) -
             tracemalloc.stop()
             kit.close()
     assert sent_peak_bytes < 4 * 2**20 < row_count * len(padding) / 4
-    assert read_peak_bytes < 2**19 < size_bytes / 2
+    assert read_peak_bytes < 2**20 < size_bytes
