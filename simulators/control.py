@@ -8,9 +8,11 @@
 | ``GET``, ``POST /_sim/settings`` | any settings of the provider | reads or changes speed and limits |
 | ``GET /_sim/state`` | | clock, counters of calls, what is stored |
 
-Operations are named like the SDK's methods (``batches.create``); ``custom_id`` is a shell pattern; a fault without
-``times`` strikes until it is taken back. Call faults: ``http_error html_page slow cut_before cut_after cut_midway``.
-Batch faults, which strike when the input file is read (no ``operation``): ``fail_batch expire_batch``.
+Operations are named like the SDK's methods (``batches.create``, ``create_model_invocation_job``, ``s3.get_object``);
+``custom_id`` is a shell pattern; a fault without ``times`` strikes until it is taken back. Call faults:
+``http_error html_page slow cut_before cut_after cut_midway``.
+Batch faults (no ``operation``), which strike when the input is read: ``fail_batch expire_batch``; Anthropic reads it in
+the create and cannot fail a batch as a whole.
 Row faults: ``row_error row_unrun row_missing row_duplicated row_foreign row_usage``.
 Without any call, markers in a user message do the same: ``[[sim:fail]] [[sim:fail_once]] [[sim:context_length]]
 [[sim:content_filter]] [[sim:content_filter_finish]] [[sim:tokens=N]] [[sim:cached=N]] [[sim:reasoning=N]]``, and for

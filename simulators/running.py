@@ -16,6 +16,8 @@ from simulators.serving import serving_on_thread
 
 _ROOT = Path(__file__).resolve().parent.parent
 _STOP_SECONDS = 10.0
+# What an SDK wants behind host and port.
+_BASE_PATHS = {"openai": "/v1"}
 
 
 @dataclass(slots=True)
@@ -23,6 +25,7 @@ class RunningSimulator:
     """A simulator that takes calls: `url` is ``http://host:port``, `base_url` what an SDK is given."""
 
     url: str
+    base_path: str
     control: SimulatorControl = field(init=False)
 
     def __post_init__(self) -> None:
@@ -32,14 +35,14 @@ class RunningSimulator:
     @property
     def base_url(self) -> str:
         """The base of the provider's API."""
-        return f"{self.url}/v1"
+        return f"{self.url}{self.base_path}"
 
 
 @contextmanager
-def running_on_thread(app: Starlette) -> Iterator[RunningSimulator]:
+def running_on_thread(app: Starlette, base_path: str = "/v1") -> Iterator[RunningSimulator]:
     """Serve `app` on a free loopback port from a thread."""
     with serving_on_thread(app) as url:
-        yield RunningSimulator(url)
+        yield RunningSimulator(url, base_path)
 
 
 class SimulatorProcess:
@@ -47,6 +50,7 @@ class SimulatorProcess:
 
     def __init__(self, provider: str, state_dir: Path, arguments: Sequence[str] = ()) -> None:
         """Start ``python -m simulators.<provider>`` with `arguments` on a free port; return when it takes calls."""
+        self._base_path = _BASE_PATHS.get(provider, "")
         self._command = [sys.executable, "-m", f"simulators.{provider}", f"--state-dir={state_dir}", *arguments]
         self._process, self.simulator = self._start(port=0)
 
@@ -79,7 +83,7 @@ class SimulatorProcess:
             if process.stdout:
                 process.stdout.close()
             raise RuntimeError(message)
-        return process, RunningSimulator(line)
+        return process, RunningSimulator(line, self._base_path)
 
     def _collect(self) -> int:
         exit_code = self._process.wait(_STOP_SECONDS)

@@ -20,5 +20,5 @@ class RunningBedrock(RunningSimulator):
 def running_simulator(state_dir: Path, **settings: object) -> Iterator[RunningBedrock]:
     """A simulated Bedrock on free ports and threads, with `settings` of `simulators.bedrock.settings`."""
     app = create_app(state_dir, dict(settings))
-    with running_on_thread(app) as simulator:
-        yield RunningBedrock(simulator.url, app.state.s3_url)
+    with running_on_thread(app, base_path="") as simulator:
+        yield RunningBedrock(simulator.url, simulator.base_path, app.state.s3_url)

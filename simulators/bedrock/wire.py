@@ -40,7 +40,7 @@ TYPE_BY_STATUS: Mapping[int, str] = {
 _TIMED_OUT = {"errorCode": 408, "errorMessage": "The request timed out."}
 _CREDENTIAL = re.compile(r"^AWS4-HMAC-SHA256 Credential=([^/,\s]+)/\d{8}/([a-z0-9-]+)/([a-z0-9-]+)/aws4_request,")
 _SIGNED = re.compile(r"SignedHeaders=[a-z0-9;-]+,\s*Signature=[0-9a-f]{64}$")
-_MODEL_AFFIXES = re.compile(r"^.*anthropic\.|-v\d+(?::\d+)*$")
+_MODEL_AFFIXES = re.compile(r"^.*anthropic\.|-v\d+(?::\w+)*$")
 
 
 def served_model(model_id: str) -> str:

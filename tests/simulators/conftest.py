@@ -33,7 +33,7 @@ def claude(tmp_path: Path) -> Iterator[AnthropicDriver]:
     with running_anthropic(tmp_path / "anthropic", rows_per_second=10.0) as simulator:
         simulator.control.freeze(FROZEN_AT)
         with Anthropic(
-            base_url=simulator.url, api_key="sk-ant-driver", max_retries=0, default_headers=OLD_VERSION
+            base_url=simulator.base_url, api_key="sk-ant-driver", max_retries=0, default_headers=OLD_VERSION
         ) as client:
             yield AnthropicDriver(simulator, client)
 
@@ -56,7 +56,7 @@ def driving_bedrock(simulator: RunningBedrock, access_key: str = "AKIADRIVER") -
             aws_secret_access_key="secret",
             config=Config(retries={"total_max_attempts": 1}),
         )
-        for name, url in (("bedrock", simulator.url), ("s3", simulator.s3_url))
+        for name, url in (("bedrock", simulator.base_url), ("s3", simulator.s3_url))
     ]
     driver = BedrockDriver(simulator, *clients)
     driver.s3.create_bucket(Bucket="lane")

@@ -26,7 +26,7 @@ def anthropic_process(tmp_path: Path) -> Iterator[SimulatorProcess]:
 
 @pytest.fixture
 def claude(anthropic_process: SimulatorProcess) -> Iterator[AnthropicDriver]:
-    url = anthropic_process.simulator.url
+    url = anthropic_process.simulator.base_url
     with Anthropic(base_url=url, api_key="sk", max_retries=0, default_headers=OLD_VERSION) as client:
         yield AnthropicDriver(anthropic_process.simulator, client)
 
@@ -43,7 +43,7 @@ def bedrock_process(tmp_path: Path) -> Iterator[SimulatorProcess]:
 def bedrock(bedrock_process: SimulatorProcess) -> Iterator[BedrockDriver]:
     simulator = bedrock_process.simulator
     s3_url = cast("str", simulator.control.state()["s3_url"])
-    yield from driving_bedrock(RunningBedrock(simulator.url, s3_url))
+    yield from driving_bedrock(RunningBedrock(simulator.url, simulator.base_path, s3_url))
 
 
 def test_a_killed_anthropic_loses_nothing_and_goes_on(
