@@ -139,6 +139,25 @@ def test_a_job_that_expired_at_the_provider_keeps_what_it_did(engine: Engine) ->
     assert engine.job(batch).ending == "expired"
 
 
+def test_a_model_that_is_gone_at_the_provider_is_named_as_the_reason(engine: Engine) -> None:
+    batch = engine.accept(questions(2))
+    engine.simulator.control.change_settings(unknown_models=[engine.sub_lane(batch).model_id])
+    engine.finish(batch)
+    assert {outcome.code for outcome in outcomes_of(batch)} == {"model.deprecated_post_quote"}
+    assert batch.charge_micro_usd == 0
+
+
+def test_what_a_provider_should_not_have_written_is_said_aloud(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine.row_fault(0, "row_duplicated")
+    engine.row_fault(1, "row_usage", cached_tokens=10_000)
+    engine.finish(engine.accept(questions(3)))
+    told = [record.getMessage() for record in caplog.records if "odd lines" in record.getMessage()]
+    assert len(told) == 1
+    assert "1 duplicate" in told[0]
+
+
 def test_one_not_found_is_not_believed(engine: Engine) -> None:
     engine.fault("batches.retrieve", "http_error", status_code=404, times=2)
     batch = engine.finish(engine.accept(questions(2)))
