@@ -161,8 +161,10 @@ def _other_names(role: str, message: Mapping[str, Raw]) -> Iterator[Need]:
         value = bytes(message[name])
         if value == b"null":
             continue
-        if name == "name" and role != "tool":
-            yield _NAMED
+        if name == "name":
+            # The name of a tool is in its call too.
+            if role not in {"tool", "function"}:
+                yield _NAMED
         elif name == "tool_calls":
             yield from _calls(message[name])
         elif name not in _KNOWN_NAMES:

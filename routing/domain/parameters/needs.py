@@ -29,6 +29,7 @@ Needs: TypeAlias = frozenset[Need]
 
 MAXIMUM_USER_CHARACTERS = 256
 _PLAIN_NAMES = frozenset({"model", "messages", "max_tokens", "max_completion_tokens"})
+_JUDGED_TOGETHER = ("temperature", "tools", "tool_choice")
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _LONGEST_REMEMBERED_BYTES = 65_536
 _REMEMBERED_VALUES = 1_024
@@ -64,7 +65,7 @@ class NeedsReader:
             found.update(needs_of_message(message))
         for name in names:
             found.update(self._value_needs(name, bytes(body[name])))
-        if "temperature" in names or "tools" in names:
+        if not names.isdisjoint(_JUDGED_TOGETHER):
             found.update(_together(found))
         return frozenset(found)
 
