@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import cast
 
 from django.contrib.auth.decorators import login_required
@@ -11,8 +10,6 @@ from django.shortcuts import redirect, render
 from django.template.loader import get_template
 
 from accounts.models import StaffRole, User
-
-_ROLE = re.compile(r"for the role (.+?)\.?$")
 
 
 @login_required
@@ -28,9 +25,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # 
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Name the role that is needed: a view that refuses says "... for the role <role>."."""
-    named = _ROLE.search(str(exception))
-    return render(request, "403.html", {"required_role": named.group(1) if named else ""}, status=403)
+    """Say why, in the refusing view's own words: they name the role that is needed."""
+    return render(request, "403.html", {"reason": str(exception)}, status=403)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 -- Django's signature

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from functools import wraps
 from typing import ParamSpec, cast
-from urllib.parse import urlencode
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import resolve_url
-from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
 from accounts.models import Membership
@@ -19,28 +15,16 @@ Parameters = ParamSpec("Parameters")
 
 
 def customer_page(view: MemberView[Parameters]) -> View[Parameters]:
-    """Give a view its viewer's membership, and a region whose session has ended the way to sign in again.
+    """Give a view its viewer's membership, and leave it where the frame around the page finds it (console.context)."""
 
-    A poll that was answered with the redirect of a page would swap the sign-in form into its region.
-    """
-
+    @wraps(view)
     def remembered(
         request: HttpRequest, membership: Membership, *args: Parameters.args, **kwargs: Parameters.kwargs
     ) -> HttpResponse:
-        # The frame around the page needs the same membership; read once a page (console.context).
         request.META["lanehouse.membership"] = membership
         return view(request, membership, *args, **kwargs)
 
-    for_members = member_page(cast("MemberView[Parameters]", remembered))
-
-    @wraps(view)
-    def seen(request: HttpRequest, *args: Parameters.args, **kwargs: Parameters.kwargs) -> HttpResponse:
-        if region_asked_for(request) and not request.user.is_authenticated:
-            back = urlencode({"next": request.path})
-            return HttpResponseClientRedirect(f"{resolve_url(settings.LOGIN_URL)}?{back}")
-        return for_members(request, *args, **kwargs)
-
-    return cast("View[Parameters]", seen)
+    return member_page(cast("MemberView[Parameters]", remembered))
 
 
 def region_asked_for(request: HttpRequest) -> str:

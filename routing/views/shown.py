@@ -23,9 +23,12 @@ _LINE_WORDS = {
     LineKind.CONTROL_PLANE_FEE: "Control plane fee",
     LineKind.CEILING_CREDIT: "Credit above the ceiling",
 }
+# What a cell says of a reason, and what a notice adds.
 _REASONS = {
-    "enqueued_tokens_limit": "The lane is full. This part starts as soon as there is room.",
-    "no_adapter": "The lane cannot take work now.",
+    "enqueued_tokens_limit": (
+        "Lane is full",
+        "Its provider takes no more tokens now. It starts as soon as there is room.",
+    ),
 }
 _WIDTH = 1_000
 _SEEN_WIDTH = 6
@@ -59,9 +62,9 @@ def state_words(batch: Batch) -> str:
     return outcome.word if outcome else batch.status.replace("_", " ").capitalize()
 
 
-def reason_words(code: str) -> str:
-    """Give a sub-lane's reason as a sentence; a code without one is shown as it is."""
-    return _REASONS.get(code, code.replace("_", " ").capitalize()) if code else ""
+def reason_words(code: str) -> tuple[str, str]:
+    """Give a sub-lane's reason in words and what it means; a code without words is shown as it is."""
+    return _REASONS.get(code, (code.replace("_", " ").capitalize(), "It starts as soon as the lane can take it."))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,7 @@ class SubLaneRow:
 
     sub_lane: SubLane
     reason: str
+    reason_meaning: str
     reported_count: int
     done_width: int
     failed_width: int
@@ -127,9 +131,11 @@ def _row(sub_lane: SubLane, charge_micro_usd: int | None, p95_completion_minutes
     total = max(sub_lane.row_count, 1)
     failed_width = max(sub_lane.failed_count * _WIDTH // total, _SEEN_WIDTH) if sub_lane.failed_count else 0
     done_width = min(sub_lane.completed_count * _WIDTH // total, _WIDTH - failed_width)
+    reason, meaning = reason_words(sub_lane.reason)
     return SubLaneRow(
         sub_lane=sub_lane,
-        reason=reason_words(sub_lane.reason),
+        reason=reason,
+        reason_meaning=meaning,
         reported_count=reported,
         done_width=done_width,
         failed_width=failed_width,
@@ -192,7 +198,9 @@ def timeline(batch: Batch, sub_lanes: Sequence[SubLane]) -> tuple[TimelineEntry,
     entries.sort(key=lambda entry: entry.at)
     ended_at = ended_at_of(batch)
     if ended_at is not None:
-        entries.append(TimelineEntry(at=ended_at, word=state_words(batch), tone=_TERMINAL_TONES[batch.status]))
+        outcome = outcome_of(batch)
+        tone = outcome.tone if outcome else _TERMINAL_TONES[batch.status]
+        entries.append(TimelineEntry(at=ended_at, word=state_words(batch), tone=tone))
     else:
         last = entries.pop()
         entries.append(TimelineEntry(at=last.at, word=last.word, note=last.note, tone="now"))

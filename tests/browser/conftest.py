@@ -1,0 +1,94 @@
+"""A real browser in front of the product. Nothing leaves loopback, and nothing may go wrong unseen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+from pytest_django.fixtures import Settings
+
+from simulators.openai.app import create_app
+from simulators.running import RunningSimulator, running_on_thread
+from tests.browser.pages import World
+from tests.browser.server import Server, serving
+from tests.browser.watched import Viewer, Watched, open_watched
+from tests.harness.clock import Clock
+from tests.harness.world import Tenant, make_tenant, use_simulator
+
+_ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+]
+POLL_MS = 200
+OpenPage = Callable[[Viewer], Watched]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test of this folder is a browser test."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with pytest.MonkeyPatch.context() as environment, sync_playwright() as playwright:
+        # Playwright's synchronous API runs an event loop in this thread, so Django takes every query of a test for one
+        # from asynchronous code. None is: the loop stands still while a test runs.
+        environment.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        browser = playwright.chromium.launch(
+            executable_path=os.environ.get("CHROMIUM_PATH", "/usr/bin/chromium"), args=_ARGUMENTS
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+def simulator(db: None, tmp_path: Path) -> Iterator[RunningSimulator]:
+    with running_on_thread(create_app(tmp_path / "simulator")) as running:
+        use_simulator(running.base_url)
+        yield running
+
+
+@pytest.fixture
+def tenant(db: None) -> Tenant:
+    return make_tenant()
+
+
+@pytest.fixture
+def world(tenant: Tenant, simulator: RunningSimulator, clock: Clock) -> World:
+    return World(tenant, simulator, clock)
+
+
+@pytest.fixture
+def open_page(browser: Browser, server: Server, db: None, settings: Settings) -> Iterator[OpenPage]:
+    """Open a window for a viewer; at the end it is closed, and whatever went wrong in it fails the test."""
+    settings.PAGE_POLL_MILLISECONDS = POLL_MS
+    opened: list[Watched] = []
+
+    def open_one(viewer: Viewer) -> Watched:
+        opened.append(open_watched(browser, server.url, viewer))
+        return opened[-1]
+
+    yield open_one
+    for watched in opened:
+        watched.close()
+    server.wait_until_quiet()
+    problems = [problem for watched in opened for problem in watched.problems]
+    assert problems == []
