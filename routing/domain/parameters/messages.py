@@ -18,6 +18,7 @@ _BASE64_MARK = ";base64,"
 _QUOTE = 0x22
 _BLANK_BYTE = 0x20
 _QUOTE_AND_BACKSLASH = (_QUOTE, 0x5C)
+_OPENING = (_QUOTE,)
 _SHOWN_NAME_CHARACTERS = 64
 _NULL = Raw(b"null")
 _NOTHING = (b"null", b"[]")
@@ -70,7 +71,7 @@ class Part(msgspec.Struct):
     cache_control: Raw | UnsetType = UNSET
 
 
-_two_bytes = struct.Struct("BB").unpack_from
+_byte_at = struct.Struct("B").unpack_from
 decode_messages = msgspec.json.Decoder(list[dict[str, Raw]]).decode
 decode_calls = msgspec.json.Decoder(list[ToolCall]).decode
 decode_parts = msgspec.json.Decoder(list[Part]).decode
@@ -96,8 +97,11 @@ def is_plain(message: Mapping[str, Raw]) -> bool:
     """Tell whether a message is surely nothing but text that is not blank, by its first byte."""
     if len(message) != len(_PLAIN_NAMES) or "content" not in message:
         return False
-    quote, first = _two_bytes(message["content"])
-    return bool(quote == _QUOTE and first > _BLANK_BYTE and first not in _QUOTE_AND_BACKSLASH)
+    content = message["content"]
+    if _byte_at(content, 0) != _OPENING:
+        return False
+    (first,) = _byte_at(content, 1)
+    return bool(first > _BLANK_BYTE and first not in _QUOTE_AND_BACKSLASH)
 
 
 def needs_of_message(message: Mapping[str, Raw]) -> Iterator[Need]:

@@ -167,7 +167,10 @@ def _stop(value: Any) -> Iterator[Need]:  # noqa: ANN401 -- any JSON
 
 
 def _user(value: Any) -> Iterator[Need]:  # noqa: ANN401 -- any JSON
-    yield Need("user", "long") if len(str(value)) > MAXIMUM_USER_CHARACTERS else Need("user")
+    if not isinstance(value, str):
+        yield Need("user", "odd")
+    else:
+        yield Need("user", "long") if len(value) > MAXIMUM_USER_CHARACTERS else Need("user")
 
 
 def _answer_format(value: Any) -> Iterator[Need]:  # noqa: ANN401 -- any JSON

@@ -84,6 +84,7 @@ _CLAUDE: Mapping[Need, Rule] = {
     Need("audio"): _NOT_HERE,
     Need("modalities"): _NOT_HERE,
     Need("web_search_options"): _NOT_HERE,
+    Need("user", "odd"): _refuse("is no text"),
     Need("user", "long"): DROP,
     Need("metadata"): DROP,
     Need("store"): DROP,

@@ -380,7 +380,7 @@ JSON = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from(["seed", "user", "metadata", "store", "x", "y"]), JSON, max_size=4))
+@given(st.dictionaries(st.sampled_from(["seed", "metadata", "store", "x", "y"]), JSON, max_size=4))
 def test_every_name_that_is_given_is_kept_dropped_or_refused(parameters: dict[str, Any]) -> None:
     needs = NeedsReader().needs_of(body(**parameters))
     told = {need.parameter for need in needs}
