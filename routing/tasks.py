@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from celery import shared_task
 
-from routing.services import collect, dispatch, finish, lanes
+from routing.services import closing, collect, dispatch, finish, lanes, notices
 
 # A turn ends so that a long queue of one kind does not keep a worker from the others; the sweep calls again.
 _TURN_SECONDS = 20.0
@@ -45,7 +45,8 @@ def collect_jobs() -> None:
 
 @shared_task(name="routing.finish_batches")
 def finish_batches() -> None:
-    """Stitch and settle batches whose rows all have their outcome."""
+    """End batches: begin with those whose window is over, stitch and settle those whose rows have their outcome."""
+    closing.expire_batches()
     _while_due(finish.finish_next_batch)
 
 
@@ -59,3 +60,9 @@ def measure_lanes() -> None:
 def ensure_partitions() -> None:
     """Keep partitions ahead of the calendar."""
     lanes.ensure_partitions()
+
+
+@shared_task(name="routing.gather_notices")
+def gather_notices() -> None:
+    """Tell of low-cost batches that have ended."""
+    notices.gather_notices()

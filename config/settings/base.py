@@ -175,6 +175,8 @@ QUOTE_LIFETIME = timedelta(seconds=env.integer("LANEHOUSE_QUOTE_LIFETIME_SECONDS
 QUOTE_BODY_MAX_BYTES = env.integer("LANEHOUSE_QUOTE_BODY_MAX_BYTES", 10 * 1024 * 1024)
 # Above this the body is spooled; the quote's body limit is checked before.
 DATA_UPLOAD_MAX_MEMORY_SIZE = QUOTE_BODY_MAX_BYTES + 1
+# Batches that were charged less are told of together, each 30 s; dearer ones at once.
+LOW_COST_BELOW_MICRO_USD = env.integer("LANEHOUSE_LOW_COST_BELOW_MICRO_USD", 1_000_000)
 BATCH_WINDOW = timedelta(hours=24)
 FILE_LIFETIME = timedelta(days=30)
 SWEEP_INTERVAL_SECONDS = 1.0

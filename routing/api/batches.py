@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from django.http import FileResponse, HttpRequest, HttpResponse
+from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Router
 
 from accounts.selectors import Caller
@@ -14,6 +14,7 @@ from billing.selectors import receipt_for_batch
 from ground.errors import InvalidRequest, NotFound
 from ground.ids import is_public_id
 from routing.api.answers import JSON_LINES, caller_of, errors_of, json_answer, stream_of
+from routing.collected import collected_results
 from routing.models import Batch, StoredFile, SubLane
 from routing.schemas import BatchCreate, BatchListOut, BatchOut
 from routing.selectors import (
@@ -26,6 +27,7 @@ from routing.selectors import (
     sub_lanes_of_batches,
 )
 from routing.services.batches import accept_quote, checked_metadata
+from routing.services.closing import cancel_batch
 
 router = Router(tags=["batches"])
 _WINDOW = "24h"
@@ -79,20 +81,33 @@ def get_batch(request: HttpRequest, batch_id: str) -> HttpResponse:
     return json_answer(batch_object(batch, sub_lanes_of(batch)))
 
 
+@router.post("/{batch_id}/cancel", response={200: BatchOut, **errors_of(400, 404)})
+def cancel(request: HttpRequest, batch_id: str) -> HttpResponse:
+    """Ask for a batch to end. What finished is kept, delivered and charged; the rest is not."""
+    organisation = caller_of(request).organisation
+    cancel_batch(organisation=organisation, public_id=batch_id)
+    batch = batch_by_id(organisation=organisation, public_id=batch_id)
+    return json_answer(batch_object(batch, sub_lanes_of(batch)))
+
+
 @router.get(
     "/{batch_id}/results",
     response={200: None, **errors_of(404)},
     openapi_extra={"responses": {200: {"content": JSON_LINES}}},
 )
-def get_batch_results(request: HttpRequest, batch_id: str) -> HttpResponse | FileResponse:
-    """Stream every row's line once, in the order of the input."""
+def get_batch_results(
+    request: HttpRequest, batch_id: str, after: str | None = None
+) -> HttpResponse | FileResponse | StreamingHttpResponse:
+    """Stream every row's line once, in the order of the input.
+
+    While the batch runs, and whenever `after` is given, rows come in the order they were collected, which never
+    changes: ask again with the last `X-Last-Line` as `after` for what came since. `X-Incomplete` says whether more
+    will come.
+    """
     organisation = caller_of(request).organisation
     batch = batch_by_id(organisation=organisation, public_id=batch_id)
-    if batch.results_file is None:
-        raise NotFound(
-            f"The batch is {batch.status}; its results are not here yet. Ask for the batch until it has ended.",
-            param="batch_id",
-        )
+    if after is not None or batch.results_file is None:
+        return _partial(batch, after)
     return stream_of(file_by_id(organisation=organisation, public_id=batch.results_file.public_id))
 
 
@@ -104,6 +119,14 @@ def get_batch_receipt(request: HttpRequest, batch_id: str) -> ReceiptAnswer:
     if not batch.receipt_id:
         raise NotFound(f"The batch is {batch.status}; it has no receipt yet.", param="batch_id")
     return ReceiptAnswer.of(receipt_for_batch(organisation, batch.public_id))
+
+
+def _partial(batch: Batch, after: str | None) -> StreamingHttpResponse:
+    found = collected_results(batch, after=after)
+    response = StreamingHttpResponse(found.lines, content_type="application/jsonl")
+    response["X-Incomplete"] = "true" if found.is_incomplete else "false"
+    response["X-Last-Line"] = found.last_line
+    return response
 
 
 def _without_quote(caller: Caller, body: BatchCreate) -> InvalidRequest | NotFound:

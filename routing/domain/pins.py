@@ -9,12 +9,15 @@ from typing import Self
 
 import msgspec
 
-from catalog.domain.records import Catalog, Rates
+from catalog.domain.records import Catalog, Lane, Rates
 from routing.domain.plan import QuotedGroup, QuotedLane, QuotePlan
 
 
 class LanePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """One quoted lane of a group. ``provider_rates`` are what the provider bills, for the attempts' cost."""
+    """One lane as it was pinned. ``provider_rates`` are what the provider bills, for the attempts' cost.
+
+    ``index`` is the lane's in the quote, by which rows are placed; -1 for a lane that joined later.
+    """
 
     index: int
     lane_id: str
@@ -28,6 +31,15 @@ class LanePlan(msgspec.Struct, frozen=True, kw_only=True):
     enqueued_tokens_limit: int
     maximum_rows_per_job: int
     maximum_bytes_per_job: int
+
+    def to_bytes(self) -> bytes:
+        """Give the stored form."""
+        return msgspec.json.encode(self)
+
+    @classmethod
+    def from_bytes(cls, stored: bytes | memoryview) -> Self:
+        """Read the stored form."""
+        return msgspec.json.decode(bytes(stored), type=cls)
 
 
 class GroupPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,16 +55,14 @@ class GroupPlan(msgspec.Struct, frozen=True, kw_only=True):
     reservation_micro_usd: int
     lanes: tuple[LanePlan, ...]
 
-    def lane(self, lane_id: str) -> LanePlan:
-        """Give a quoted lane by its id.
+    @property
+    def row_count(self) -> int:
+        """Rows of the group."""
+        return sum(lane.row_count for lane in self.lanes)
 
-        Raises:
-            KeyError: The quote did not name it.
-        """
-        for lane in self.lanes:
-            if lane.lane_id == lane_id:
-                return lane
-        raise KeyError(lane_id)
+    def quoted_lane(self, lane_id: str) -> LanePlan | None:
+        """Give a lane by its id, or None when the quote did not name it."""
+        return next((lane for lane in self.lanes if lane.lane_id == lane_id), None)
 
 
 class BatchPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,17 +109,27 @@ def _group(group: QuotedGroup, catalog: Catalog) -> GroupPlan:
 
 
 def _lane(quoted: QuotedLane, catalog: Catalog) -> LanePlan:
-    lane = catalog.lanes[quoted.model_slug, quoted.lane_id]
-    assert lane.rate_card is not None, "a quoted lane has a rate card"
-    return LanePlan(
+    return msgspec.structs.replace(
+        pin_lane(catalog.lanes[quoted.model_slug, quoted.lane_id]),
         index=quoted.lane_index,
-        lane_id=quoted.lane_id,
-        provider=quoted.provider,
-        region=quoted.region,
-        model_id=quoted.model_id,
         row_count=quoted.row_count,
         input_tokens=quoted.input_tokens,
         fee_micro_usd=quoted.fee_micro_usd,
+    )
+
+
+def pin_lane(lane: Lane) -> LanePlan:
+    """Give what is pinned of a lane that joins a batch later: no rows by the quote, and never a fee."""
+    assert lane.rate_card is not None, "a lane that takes rows has a rate card"
+    return LanePlan(
+        index=-1,
+        lane_id=lane.lane_id,
+        provider=lane.provider,
+        region=lane.region,
+        model_id=lane.model_id,
+        row_count=0,
+        input_tokens=0,
+        fee_micro_usd=0,
         provider_rates=lane.rate_card.provider_batch,
         enqueued_tokens_limit=lane.enqueued_tokens_limit,
         maximum_rows_per_job=lane.maximum_rows_per_job,

@@ -1,6 +1,6 @@
 """Tables of routing, one module an entity. Django finds them here."""
 
-from routing.models.batches import Batch, BatchStatus, SubLane, SubLaneState
+from routing.models.batches import Batch, BatchEnding, BatchStatus, SubLane, SubLaneState
 from routing.models.files import FilePurpose, StoredFile
 from routing.models.jobs import JobState, ProviderAccount, ProviderJob
 from routing.models.outcomes import RowOutcome
@@ -8,6 +8,7 @@ from routing.models.quotes import Quote, QuoteStatus
 
 __all__ = [
     "Batch",
+    "BatchEnding",
     "BatchStatus",
     "FilePurpose",
     "JobState",

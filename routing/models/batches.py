@@ -25,6 +25,14 @@ class BatchStatus(models.TextChoices):
     CANCELLED = "cancelled"
 
 
+class BatchEnding(models.TextChoices):
+    """Why a batch is ended before all its rows are done."""
+
+    NONE = ""
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
 class Batch(Claimable):
     """An accepted quote: one id whatever the split. Due when all its rows may have their outcome."""
 
@@ -39,11 +47,17 @@ class Batch(Claimable):
     completion_window = models.CharField(max_length=8, default="24h")
     metadata = models.JSONField(null=True, blank=True)
     status = models.CharField(max_length=12, choices=BatchStatus)
+    # Set by a cancel or by the end of the window: nothing more is sent, what runs is cancelled.
+    ending = models.CharField(max_length=10, choices=BatchEnding, default=BatchEnding.NONE, blank=True)
     # A copy of the quote's pins; the quote may be gone when the batch ends.
     plan = models.BinaryField()
     row_count = models.PositiveIntegerField()
     completed_count = models.PositiveIntegerField(default=0)
     failed_count = models.PositiveIntegerField(default=0)
+    # Counts collected jobs that gave outcomes; numbers them for those who read results while the batch runs.
+    collected_count = models.PositiveIntegerField(default=0)
+    # True from the end of a low-cost batch until an event has told of it.
+    is_to_be_told = models.BooleanField(default=False)
     input_tokens = models.PositiveBigIntegerField(default=0)
     cached_input_tokens = models.PositiveBigIntegerField(default=0)
     output_tokens = models.PositiveBigIntegerField(default=0)
@@ -71,6 +85,14 @@ class Batch(Claimable):
             models.Index(fields=["organisation", "-created_at", "-id"], name="batch_of_organisation"),
             # The engine looks for what is due.
             models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="batch_due"),
+            # The sweep looks for batches whose window is over.
+            models.Index(
+                fields=["expires_at"],
+                condition=Q(status__in=["validating", "in_progress"], ending=""),
+                name="batch_window",
+            ),
+            # The gatherer looks for batches to tell of.
+            models.Index(fields=["organisation"], condition=Q(is_to_be_told=True), name="batch_to_be_told"),
         ]
         constraints: ClassVar = [
             models.CheckConstraint(
@@ -121,6 +143,8 @@ class SubLane(Claimable):
     model_snapshot = models.CharField(max_length=160)
     # False for a lane that joined later, by re-dispatch or rotation: it never has a fee of its own.
     is_quoted = models.BooleanField()
+    # What was pinned for the lane (a LanePlan, JSON): by the quote, or by the catalog when it joined.
+    pins = models.BinaryField()
     state = models.CharField(max_length=10, choices=SubLaneState, default=SubLaneState.QUEUED)
     reason = models.CharField(max_length=200, default="", blank=True)
     row_count = models.PositiveIntegerField()

@@ -52,6 +52,9 @@ class ProviderJob(Claimable):
     account = models.ForeignKey(ProviderAccount, models.PROTECT, related_name="+")
     number = models.PositiveIntegerField()
     attempt_number = models.PositiveSmallIntegerField(default=1)
+    # The job whose rows were moved here, and the lanes these rows have been on before.
+    moved_from = models.ForeignKey("self", models.PROTECT, null=True, blank=True, related_name="+")
+    tried_lane_ids = models.JSONField(default=list)
     # The idempotency token, and the start of our row ids at the provider.
     token = models.CharField(max_length=40, unique=True)
     state = models.CharField(max_length=10, choices=JobState, default=JobState.INTENDED)
@@ -63,6 +66,11 @@ class ProviderJob(Claimable):
     batch_ref = models.CharField(max_length=200, default="", blank=True)
     output_refs = models.JSONField(default=list)
     ending = models.CharField(max_length=10, default="", blank=True)
+    # Why the job as a whole failed (a Fault of the port).
+    fault = models.CharField(max_length=40, default="", blank=True)
+    cancel_asked_at = models.DateTimeField(null=True, blank=True)
+    # Its place among the batch's collected jobs, from 1.
+    collected_number = models.PositiveIntegerField(null=True, blank=True)
     reported_done_count = models.PositiveIntegerField(default=0)
     reported_failed_count = models.PositiveIntegerField(default=0)
     results_blob = models.CharField(max_length=200, default="", blank=True)

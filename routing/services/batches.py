@@ -210,6 +210,7 @@ def _sub_lanes(batch: Batch, groups: tuple[GroupPlan, ...]) -> list[SubLane]:
                     model_id=lane.model_id,
                     model_snapshot=group.model_snapshot,
                     is_quoted=True,
+                    pins=lane.to_bytes(),
                     row_count=lane.row_count,
                     estimated_input_tokens=lane.input_tokens,
                     fee_micro_usd=lane.fee_micro_usd,

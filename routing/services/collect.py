@@ -8,36 +8,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db import connection
 from django.db.models import F
 
-from billing.domain.rating import row_charge_pico_usd
-from billing.domain.records import Attempt, AttemptOutcome, CollectedJob, TokenCounts
-from billing.services.attempts import record_attempts
 from ground import clock
 from ground.errors import ProviderError
 from ground.leases import Keeper, Lease, LeaseLost, claim, unless_lost
 from ground.wake import wake
 from routing.blobs import delete_blob, keep_only, write_stream
-from routing.domain.pins import BatchPlan, GroupPlan
 from routing.domain.row_lists import unpack_rows
-from routing.models import Batch, JobState, ProviderJob, SubLane
+from routing.models import JobState, ProviderJob
 from routing.providers.base import (
     BrokenLine,
     Fault,
     ForeignLine,
     JobEnding,
     JobReport,
-    Outcome,
-    RowCode,
     RowResult,
-    TokenUsage,
 )
 from routing.providers.base import JobState as ReportedState
+from routing.services.outcomes import CollectedResults, conclude_job
 from routing.services.provider_accounts import opened
 from routing.services.room import give_up_full_job, parts_for_room
 from routing.services.sub_lanes import moving_job
@@ -48,11 +40,6 @@ _log = logging.getLogger(__name__)
 _NOT_FOUND_TRIES = 4
 # How far a provider's clock may be ahead of ours.
 _CLOCK_MARGIN = timedelta(days=1)
-_OUTCOME_COLUMNS = (
-    "accepted_at, batch_id, row, outcome, code, status_code, sub_lane_id, job_id, group_index, attempt_number,"
-    " re_dispatch_count, input_tokens, cached_input_tokens, cache_write_5m_tokens, cache_write_1h_tokens,"
-    " output_tokens, reasoning_tokens, charge_pico_usd, body_offset, body_length"
-)
 
 
 def poll_next_job() -> bool:
@@ -93,6 +80,7 @@ def _polled(lease: Lease, job: ProviderJob, report: JobReport) -> None:
             give_up_full_job(row, parts, tokens)
             return
         row.state = JobState.ENDED
+        row.fault = report.fault or ""
         row.output_refs = list(report.result_refs)
         row.due_at = at
         wake("routing.collect_jobs")
@@ -139,29 +127,6 @@ def _poll_interval(job: ProviderJob, at: datetime) -> timedelta:
     return timedelta(seconds=seconds)
 
 
-@dataclass(slots=True)
-class _Collected:
-    """What reading a job's results has given so far. One small tuple a row: 50,000 rows take about 20 MB."""
-
-    results: dict[int, tuple[RowResult, int, int]] = field(default_factory=dict)
-    foreign_count: int = 0
-    duplicate_count: int = 0
-    broken_count: int = 0
-    usage_problem_count: int = 0
-
-    def tell(self, job: ProviderJob) -> None:
-        """Say aloud what a provider should not have written; the rows it concerns have their outcome all the same."""
-        odd = {
-            "foreign": self.foreign_count,
-            "duplicate": self.duplicate_count,
-            "broken": self.broken_count,
-            "without a good usage": self.usage_problem_count,
-        }
-        if any(odd.values()):
-            lines = ", ".join(f"{count} {kind}" for kind, count in odd.items() if count)
-            _log.warning("job %s: odd lines of the provider: %s", job.token, lines)
-
-
 def collect_next_job() -> bool:
     """Read the results of the next ended job and give its rows their outcome."""
     lease = claim(ProviderJob, state_field="state", states=(JobState.ENDED,))
@@ -178,7 +143,7 @@ def collect_next_job() -> bool:
                 row.due_at = clock.now() + _backoff(job.try_count, error.retry_after_seconds)
             return True
         try:
-            _conclude(lease, job, collected, blob_name)
+            conclude_job(lease, job, collected, blob_name)
         except LeaseLost:
             if blob_name:
                 delete_blob(blob_name)
@@ -193,9 +158,9 @@ def _results_folder(job: ProviderJob) -> str:
     return f"results/{job.token}"
 
 
-def _read(lease: Lease, job: ProviderJob) -> tuple[_Collected, str]:
+def _read(lease: Lease, job: ProviderJob) -> tuple[CollectedResults, str]:
     """Read all result files of a job: bodies into one blob, the rest kept small. Network and disk, no transaction."""
-    collected = _Collected()
+    collected = CollectedResults()
     if not job.output_refs:
         return collected, ""
     rows = frozenset(unpack_rows(job.rows).tolist())
@@ -248,138 +213,4 @@ def _without_body(item: RowResult) -> RowResult:
         usage=item.usage,
         usage_problem=item.usage_problem,
         provider_code=item.provider_code,
-    )
-
-
-def _conclude(lease: Lease, job: ProviderJob, collected: _Collected, blob_name: str) -> None:
-    """Write attempts and outcomes and move the job on, in one transaction; a second run finds the fence moved."""
-    batch, sub_lane = job.batch, job.sub_lane
-    group = BatchPlan.from_bytes(batch.plan).groups[sub_lane.group_index]
-    completed_at = job.completed_at or clock.now()
-    numbers = unpack_rows(job.rows).tolist()
-    succeeded_count = sum(result.outcome is Outcome.SUCCEEDED for result, _, _ in collected.results.values())
-
-    def result_of(row: int) -> tuple[RowResult, int, int]:
-        return collected.results.get(row) or (_missing(row, job), 0, 0)
-
-    with moving_job(lease) as row:
-        with (
-            connection.cursor() as cursor,
-            cursor.copy(f"COPY routing_rowoutcome ({_OUTCOME_COLUMNS}) FROM STDIN") as copy,
-        ):
-            for number in numbers:
-                copy.write_row(_outcome(job, *result_of(number), group))
-        record_attempts(
-            _collected_job(job, completed_at), (_attempt(job, result_of(number)[0], group) for number in numbers)
-        )
-        row.state = JobState.COLLECTED
-        row.results_blob = blob_name
-        row.foreign_count = collected.foreign_count
-        row.duplicate_count = collected.duplicate_count
-        row.missing_count = 0 if job.ending == JobEnding.FAILED else job.row_count - len(collected.results)
-        row.collected_at = clock.now()
-        row.due_at = None
-        _count(batch, sub_lane, succeeded_count, job.row_count - succeeded_count)
-
-
-def _count(batch: Batch, sub_lane: SubLane, succeeded_count: int, failed_count: int) -> None:
-    """Add a job's outcomes to its sub-lane and batch; when the last row has one, the batch is due to be finished."""
-    SubLane.objects.filter(pk=sub_lane.pk).update(
-        completed_count=F("completed_count") + succeeded_count, failed_count=F("failed_count") + failed_count
-    )
-    Batch.objects.filter(pk=batch.pk).update(
-        completed_count=F("completed_count") + succeeded_count, failed_count=F("failed_count") + failed_count
-    )
-    if Batch.objects.filter(pk=batch.pk, row_count=F("completed_count") + F("failed_count")).update(due_at=clock.now()):
-        wake("routing.finish_batches")
-
-
-def _missing(row: int, job: ProviderJob) -> RowResult:
-    """Give the outcome of a row the provider said nothing about."""
-    ending = job.ending
-    outcome = {"expired": Outcome.EXPIRED, "cancelled": Outcome.CANCELLED}.get(ending, Outcome.FAILED)
-    return RowResult(
-        row_key="",
-        row=row,
-        outcome=outcome,
-        code=None,
-        healable=outcome is not Outcome.CANCELLED,
-        status_code=None,
-        body=None,
-        usage=TokenUsage(),
-    )
-
-
-def _code(job: ProviderJob, result: RowResult) -> str:
-    if result.outcome is Outcome.SUCCEEDED:
-        return ""
-    if result.code is not None:
-        return result.code
-    if result.outcome is not Outcome.FAILED:
-        return {Outcome.EXPIRED: RowCode.BATCH_EXPIRED, Outcome.CANCELLED: RowCode.BATCH_CANCELLED}[result.outcome]
-    if job.ending != JobEnding.FAILED:
-        return "result_missing"
-    # Why a job never ran stands in its last error, code first.
-    return RowCode.MODEL_GONE if job.last_error.startswith(f"{Fault.MODEL_GONE}:") else RowCode.PROVIDER_ERROR
-
-
-def _tokens(usage: TokenUsage) -> TokenCounts:
-    return TokenCounts(
-        input_tokens=usage.input_tokens,
-        cached_input_tokens=usage.cached_input_tokens,
-        cache_write_5m_tokens=usage.cache_write_5m_tokens,
-        cache_write_1h_tokens=usage.cache_write_1h_tokens,
-        output_tokens=usage.output_tokens,
-    )
-
-
-def _collected_job(job: ProviderJob, completed_at: datetime) -> CollectedJob:
-    return CollectedJob(
-        organisation_id=job.batch.organisation_id,
-        batch_id=job.batch_id,
-        job_id=job.pk,
-        lane_id=job.sub_lane.lane_id,
-        provider=job.sub_lane.provider,
-        provider_account=job.account.name,
-        provider_project=job.account.project,
-        completed_at=completed_at,
-    )
-
-
-def _attempt(job: ProviderJob, result: RowResult, group: GroupPlan) -> Attempt:
-    tokens = _tokens(result.usage)
-    return Attempt(
-        row=result.row,
-        attempt_number=job.attempt_number,
-        outcome=AttemptOutcome(result.outcome.value),
-        code=_code(job, result),
-        tokens=tokens,
-        cost_pico_usd=row_charge_pico_usd(tokens, group.lane(job.sub_lane.lane_id).provider_rates),
-    )
-
-
-def _outcome(job: ProviderJob, result: RowResult, offset: int, length: int, group: GroupPlan) -> tuple[object, ...]:
-    usage = result.usage
-    charged = result.outcome is Outcome.SUCCEEDED
-    return (
-        job.batch.created_at,
-        job.batch_id,
-        result.row,
-        result.outcome.value,
-        _code(job, result),
-        result.status_code or 0,
-        job.sub_lane_id,
-        job.pk,
-        job.sub_lane.group_index,
-        job.attempt_number,
-        job.attempt_number - 1,
-        usage.input_tokens,
-        usage.cached_input_tokens,
-        usage.cache_write_5m_tokens,
-        usage.cache_write_1h_tokens,
-        usage.output_tokens,
-        usage.reasoning_tokens,
-        row_charge_pico_usd(_tokens(usage), group.sell_rates) if charged else 0,
-        offset,
-        length,
     )

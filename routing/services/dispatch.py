@@ -13,9 +13,11 @@ from datetime import datetime, timedelta
 
 import numpy as np
 from django.conf import settings
+from django.db import transaction
 from django.db.models import F
 
-from catalog.domain.records import Endpoint
+from catalog.domain.records import Endpoint, Rotation
+from catalog.selectors import current_catalog
 from ground import clock
 from ground.errors import ProviderError
 from ground.leases import Keeper, Lease, LeaseLost, claim, moving_on, unless_lost
@@ -25,6 +27,7 @@ from routing.models import JobState, ProviderAccount, ProviderJob, SubLane, SubL
 from routing.payloads import Payload, open_payload
 from routing.providers.base import Fault, Provider, Submission, make_row_key
 from routing.services.jobs import add_jobs, cut_rows, intended_job, lane_plan_of
+from routing.services.moves import lock_moves, move_rows, plan_move
 from routing.services.provider_accounts import longest_submit_seconds, opened
 from routing.services.room import lock_lane, room_wait, tokens_in_flight
 from routing.services.sub_lanes import moving_job
@@ -40,6 +43,7 @@ _LONGEST_BACKOFF_SECONDS = 60
 _REPAIR_WAIT = timedelta(minutes=1)
 _PAYLOAD_MISSING = "payload_missing"
 _NO_ACCOUNT = "no_provider_account"
+LANE_OUT = "lane_out_of_rotation"
 
 
 class _RowsRefused(Exception):
@@ -63,9 +67,11 @@ def start_next_sub_lane() -> bool:
             _wait_for_repair(lease, _NO_ACCOUNT)
             return True
         try:
+            lane = lane_plan_of(sub_lane)
             with open_payload(sub_lane.batch.quote_id) as payload:
                 cuts = [
-                    (rows, int(payload.input_tokens[rows].sum())) for rows in cut_rows(payload, lane_plan_of(sub_lane))
+                    (rows, int(payload.input_tokens[rows].sum()))
+                    for rows in cut_rows(payload, lane, payload.rows_of(lane.index))
                 ]
         except FileNotFoundError:
             _log.exception("the payload of batch %s is missing", sub_lane.batch.public_id)
@@ -108,10 +114,37 @@ def submit_next_job() -> bool:
         upload_bytes = int(payload.lengths[unpack_rows(job.rows)].sum())
         provider = stack.enter_context(opened(job.account, upload_bytes=upload_bytes))
         if job.state == JobState.INTENDED:
+            if _leave_lane(lease, job):
+                return True
             if _take_room(lease, job):
                 _submit(lease, job, payload, provider)
         else:
             _find(lease, job, provider, upload_bytes)
+    return True
+
+
+def _leave_lane(lease: Lease, job: ProviderJob) -> bool:
+    """Take a job off a lane that left rotation or retired: to another lane with its pin, to a wait, or to an end."""
+    at = clock.now()
+    lane = current_catalog().lanes.get((job.sub_lane.model_slug, job.sub_lane.lane_id))
+    is_gone = lane is None or (lane.retires_at is not None and lane.retires_at <= at)
+    if lane is not None and not is_gone and lane.rotation is not Rotation.OUT:
+        return False
+    move = plan_move(job, unpack_rows(bytes(job.rows)), at)
+    with transaction.atomic():
+        lock_moves(job.batch_id)
+        with moving_job(lease) as row:
+            if move is not None:
+                move_rows(job, move, was_attempted=False, at=at)
+                row.state = JobState.ABANDONED
+                row.due_at = None
+                wake("routing.submit_jobs")
+            elif is_gone:
+                row.fault = Fault.MODEL_GONE
+                _end_unsubmitted(row, f"{Fault.MODEL_GONE}: the pin was retired", at)
+            else:
+                row.last_error = f"{LANE_OUT}: the lane is out of rotation and no other has this pin"
+                row.due_at = at + _REPAIR_WAIT
     return True
 
 
@@ -231,6 +264,7 @@ def _submit_failed(lease: Lease, job: ProviderJob, error: ProviderError) -> None
     message = f"{error.code}: {error.message}"[:300]
     with moving_job(lease) as row:
         if error.permanent and not error.ambiguous:
+            row.fault = error.code
             _end_unsubmitted(row, message, at)
         else:
             row.last_error = message

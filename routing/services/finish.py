@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
-from typing import BinaryIO
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import QuerySet, Sum
 
 from billing.domain.rating import charged_tokens
@@ -20,11 +18,11 @@ from billing.services.settlement import settle_batch
 from ground import clock
 from ground.ids import new_public_id
 from ground.leases import Keeper, Lease, LeaseLost, claim, moving_on, unless_lost
-from routing.blobs import BlobWriter, WrittenBlob, delete_blob, keep_only, open_blob
+from routing.blobs import BlobWriter, WrittenBlob, delete_blob, keep_only
 from routing.domain.pins import BatchPlan
-from routing.domain.stitching import StitchedRow, result_line
 from routing.models import (
     Batch,
+    BatchEnding,
     BatchStatus,
     FilePurpose,
     ProviderJob,
@@ -33,42 +31,36 @@ from routing.models import (
     SubLane,
     SubLaneState,
 )
-from routing.payloads import Payload, open_payload
+from routing.payloads import open_payload
+from routing.result_lines import ResultLines, outcomes_in_row_order
+from routing.services.closing import close_jobs, next_look
+from routing.services.notices import tell_of
 
 _ROWS_PER_FETCH = 2_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Outcome:
-    """What stitching needs of one row outcome."""
-
-    row: int
-    succeeded: bool
-    code: str
-    status_code: int
-    sub_lane_id: int
-    job_id: int | None
-    re_dispatch_count: int
-    charge_pico_usd: int
-    body_offset: int
-    body_length: int
 
 
 def finish_next_batch() -> bool:
     """Finish the next batch whose rows all have their outcome."""
     lease = claim(
-        Batch, state_field="status", states=(BatchStatus.IN_PROGRESS, BatchStatus.VALIDATING, BatchStatus.FINALIZING)
+        Batch,
+        state_field="status",
+        states=(BatchStatus.IN_PROGRESS, BatchStatus.VALIDATING, BatchStatus.FINALIZING, BatchStatus.CANCELLING),
     )
     if lease is None:
         return False
     with unless_lost():
         batch = Batch.objects.get(pk=lease.row_id)
         if batch.completed_count + batch.failed_count < batch.row_count:
+            if batch.ending != BatchEnding.NONE:
+                close_jobs(lease, batch)
             with moving_on(Batch, lease) as row:
-                row.due_at = None
+                row.due_at = None if row.ending == BatchEnding.NONE else clock.now() + next_look()
+                if row.completed_count + row.failed_count == row.row_count:
+                    row.due_at = clock.now()
             return True
         with moving_on(Batch, lease, keep_lease=True) as row:
-            row.status = BatchStatus.FINALIZING
+            if row.status != BatchStatus.CANCELLING:
+                row.status = BatchStatus.FINALIZING
             row.finalizing_at = row.finalizing_at or clock.now()
         files = _stitch(lease, batch)
         try:
@@ -120,75 +112,15 @@ def _stitch(lease: Lease, batch: Batch) -> _StitchedFiles:
 
 def _lines(lease: Lease, batch: Batch) -> Iterator[tuple[bool, bytes]]:
     """Give every row's line, and whether it succeeded, in row order; each row exactly once or none of them."""
-    lane_ids = dict(SubLane.objects.filter(batch=batch).values_list("pk", "lane_id"))
-    blobs = dict(ProviderJob.objects.filter(batch=batch).values_list("pk", "results_blob"))
     expected_row = 0
     keep = Keeper(lease)
-    with ExitStack() as stack:
-        payload = stack.enter_context(open_payload(batch.quote_id))
-        opened: dict[int, BinaryIO] = {
-            job_id: stack.enter_context(open_blob(name)) for job_id, name in blobs.items() if name
-        }
-        for outcome in _outcomes(batch):
+    with ResultLines(batch) as lines:
+        for outcome in outcomes_in_row_order(batch):
             assert outcome.row == expected_row, f"row {expected_row} of {batch.public_id} has no outcome"
             expected_row += 1
             keep()
-            yield outcome.succeeded, _line(batch, outcome, payload, opened, lane_ids)
+            yield outcome.succeeded, lines.line(outcome)
     assert expected_row == batch.row_count, f"{batch.public_id} has {expected_row} outcomes for {batch.row_count} rows"
-
-
-def _line(
-    batch: Batch, outcome: _Outcome, payload: Payload, opened: dict[int, BinaryIO], lane_ids: dict[int, str]
-) -> bytes:
-    body = b""
-    if outcome.body_length and outcome.job_id is not None:
-        blob = opened[outcome.job_id]
-        blob.seek(outcome.body_offset)
-        body = blob.read(outcome.body_length)
-    return result_line(
-        StitchedRow(
-            batch_public_id=batch.public_id,
-            row=outcome.row,
-            custom_id_json=payload.custom_id_json(outcome.row),
-            succeeded=outcome.succeeded,
-            code=outcome.code,
-            status_code=outcome.status_code,
-            body=body,
-            lane_id=lane_ids[outcome.sub_lane_id],
-            re_dispatch_count=outcome.re_dispatch_count,
-            charge_pico_usd=outcome.charge_pico_usd,
-        )
-    )
-
-
-def _outcomes(batch: Batch) -> Iterator[_Outcome]:
-    """Give a batch's row outcomes in row order, a page at a time: no transaction is open while files are written."""
-    after = -1
-    while True:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT \"row\", outcome = 'succeeded', code, status_code, sub_lane_id, job_id, re_dispatch_count,"
-                " charge_pico_usd, body_offset, body_length FROM routing_rowoutcome"
-                ' WHERE accepted_at = %s AND batch_id = %s AND "row" > %s ORDER BY "row" LIMIT %s',
-                [batch.created_at, batch.pk, after, _ROWS_PER_FETCH],
-            )
-            page = cursor.fetchall()
-        for values in page:
-            yield _Outcome(
-                row=values[0],
-                succeeded=values[1],
-                code=values[2],
-                status_code=values[3],
-                sub_lane_id=values[4],
-                job_id=values[5],
-                re_dispatch_count=values[6],
-                charge_pico_usd=values[7],
-                body_offset=values[8],
-                body_length=values[9],
-            )
-        if len(page) < _ROWS_PER_FETCH:
-            return
-        after = page[-1][0]
 
 
 def _settle(lease: Lease, batch: Batch, files: _StitchedFiles) -> None:
@@ -217,15 +149,22 @@ def _settle(lease: Lease, batch: Batch, files: _StitchedFiles) -> None:
                 row.cached_input_tokens += tokens.cached_input_tokens
                 row.output_tokens += tokens.output_tokens
             row.reasoning_tokens = _reasoning_tokens(batch)
-            if all(sub_lane.state == SubLaneState.FAILED for sub_lane in sub_lanes):
-                # Nothing was ever submitted. It is settled all the same, at zero: every accepted batch has a receipt.
-                row.status = BatchStatus.FAILED
-                row.failed_at = at
-            else:
-                row.status = BatchStatus.COMPLETED
-                row.completed_at = at
+            _end(row, at)
             row.due_at = None
-            _charge_sub_lanes(plan, sub_lanes, receipt)
+            _end_sub_lanes(batch, plan, sub_lanes, receipt)
+            tell_of(row, sub_lanes, at)
+
+
+def _end(batch: Batch, at: datetime) -> None:
+    """Give a batch its last status. Whatever that is, it is settled: every accepted batch has a receipt."""
+    if batch.ending == BatchEnding.CANCELLED:
+        batch.status, batch.cancelled_at = BatchStatus.CANCELLED, at
+    elif batch.ending == BatchEnding.EXPIRED:
+        batch.status, batch.expired_at = BatchStatus.EXPIRED, at
+    elif not ProviderJob.objects.filter(batch=batch, submitted_at__isnull=False).exists():
+        batch.status, batch.failed_at = BatchStatus.FAILED, at
+    else:
+        batch.status, batch.completed_at = BatchStatus.COMPLETED, at
 
 
 def _outcome_rows(batch: Batch) -> QuerySet[RowOutcome]:
@@ -338,13 +277,20 @@ def _file(batch: Batch, blob: WrittenBlob | None, kind: str, at: datetime) -> St
     )
 
 
-def _charge_sub_lanes(plan: BatchPlan, sub_lanes: list[SubLane], receipt: Receipt) -> None:
-    """Show each sub-lane what the receipt's lines of its group and lane add up to; beyond the primary, their fee."""
+def _end_sub_lanes(batch: Batch, plan: BatchPlan, sub_lanes: list[SubLane], receipt: Receipt) -> None:
+    """Give each sub-lane its charge and, where the batch was ended, the state of its rows.
+
+    The charge is what the receipt's lines of its group and lane add up to; beyond the primary, its fee.
+    """
     charges: dict[tuple[str, str], int] = {}
     for line in receipt.lines.all():
         key = (line.group_key, line.lane_id)
         charges[key] = charges.get(key, 0) + line.amount_micro_usd
+    ended = set(_outcome_rows(batch).values_list("sub_lane_id", "outcome").distinct())
     for sub_lane in sub_lanes:
         key = (plan.groups[sub_lane.group_index].group_key, sub_lane.lane_id)
         sub_lane.charge_micro_usd = charges.get(key, 0)
-        sub_lane.save(update_fields=["charge_micro_usd"])
+        for ending in (SubLaneState.EXPIRED, SubLaneState.CANCELLED):
+            if batch.ending == ending.value and (sub_lane.pk, ending.value) in ended:
+                sub_lane.state = ending
+        sub_lane.save(update_fields=["charge_micro_usd", "state"])

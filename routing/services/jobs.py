@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from django.db.models import Max
 
-from routing.domain.pins import BatchPlan, LanePlan
+from routing.domain.pins import LanePlan
 from routing.domain.row_lists import pack_rows
 from routing.models import ProviderAccount, ProviderJob, SubLane
 from routing.payloads import Payload
@@ -46,18 +46,16 @@ def job_token(batch_public_id: str, sub_lane_number: int, job_number: int) -> st
 
 
 def lane_plan_of(sub_lane: SubLane) -> LanePlan:
-    """Give what the quote pinned for a sub-lane."""
-    plan = BatchPlan.from_bytes(sub_lane.batch.plan)
-    return plan.groups[sub_lane.group_index].lane(sub_lane.lane_id)
+    """Give what was pinned for a sub-lane, by the quote or when it joined."""
+    return LanePlan.from_bytes(sub_lane.pins)
 
 
-def cut_rows(payload: Payload, lane: LanePlan) -> Iterator[Rows]:
-    """Give a lane's rows in parts that each fit one job: by rows, by bytes, by the lane's token limit.
+def cut_rows(payload: Payload, lane: LanePlan, rows: Rows) -> Iterator[Rows]:
+    """Give rows in parts that each fit one job of a lane: by rows, by bytes, by the lane's token limit.
 
-    Law: every row of the lane is in exactly one part, in order; a row that is too large by itself is alone. Bytes are
+    Law: every row is in exactly one part, in order; a row that is too large by itself is alone. Bytes are
     judged with room for what re-serialising may add: our key instead of theirs and escapes.
     """
-    rows = payload.rows_of(lane.index)
     sizes = payload.lengths[rows] * 2 + 256
     tokens = payload.input_tokens[rows]
     start = 0
@@ -86,4 +84,6 @@ def add_jobs(job: ProviderJob, parts: Sequence[Rows], tokens: Sequence[int], at:
     ]
     for each in jobs:
         each.attempt_number = job.attempt_number
+        each.moved_from = job.moved_from
+        each.tried_lane_ids = job.tried_lane_ids
     return ProviderJob.objects.bulk_create(jobs)

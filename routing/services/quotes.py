@@ -18,18 +18,15 @@ from billing.selectors import wallet
 from catalog.domain.records import Rates
 from catalog.selectors import current_catalog
 from ground import clock
-from ground.errors import NotFound
 from ground.ids import created_at_of, new_public_id
 from routing.blobs import delete_blob
 from routing.domain.pins import pin
 from routing.domain.plan import GroupExplanation, QuotedLane, QuotePlan
 from routing.domain.quoting import QuoteSettings, make_quote_plan
-from routing.domain.scoring import WorkflowProfile
 from routing.models import Quote, QuoteStatus
 from routing.payloads import payload_name, placement_name, store_payload, store_placement
-from routing.selectors import batch_of_quote, quote_has_expired
+from routing.selectors import batch_of_quote, quote_has_expired, workflow_named
 
-DEFAULT_WORKFLOW = WorkflowProfile()
 _writers_lock = threading.Lock()
 _writers: ThreadPoolExecutor | None = None
 
@@ -40,17 +37,6 @@ class MadeQuote:
 
     answer: Mapping[str, Any]
     timings_ms: Mapping[str, float]
-
-
-def workflow_named(name: str | None) -> WorkflowProfile:
-    """Give a workflow's profile.
-
-    Raises:
-        NotFound: There is none of this name.
-    """
-    if name in {None, "", DEFAULT_WORKFLOW.name}:
-        return DEFAULT_WORKFLOW
-    raise NotFound(f"There is no workflow {str(name)[:60]!r}; leave it out for the default.", param="workflow")
 
 
 def create_quote(*, caller: Caller, body: bytes, workflow_name: str | None) -> MadeQuote:

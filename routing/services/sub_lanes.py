@@ -39,7 +39,8 @@ def _follow(sub_lane_id: int) -> None:
     standing = _Standing(jobs.order_by("number"))
     if sub_lane.completed_count + sub_lane.failed_count == sub_lane.row_count:
         # A lane that never took anything has failed, whatever its rows are given as their outcome.
-        sub_lane.state = SubLaneState.COMPLETED if standing.was_submitted else SubLaneState.FAILED
+        is_failed = sub_lane.row_count and not standing.was_submitted
+        sub_lane.state = SubLaneState.FAILED if is_failed else SubLaneState.COMPLETED
         sub_lane.reason = ""
         sub_lane.ended_at = clock.now()
     else:

@@ -61,7 +61,8 @@ def lane(index: int, *, rows: int, size_bytes: int, tokens: int) -> LanePlan:
 def test_the_parts_are_the_rows_and_each_fits(rows: list[Row], most: int, size_bytes: int, tokens: int) -> None:
     payload = payload_of(rows)
     for index in range(3):
-        parts = list(cut_rows(payload, lane(index, rows=most, size_bytes=size_bytes, tokens=tokens)))
+        limits = lane(index, rows=most, size_bytes=size_bytes, tokens=tokens)
+        parts = list(cut_rows(payload, limits, payload.rows_of(index)))
         assert [row for part in parts for row in part.tolist()] == [
             number for number, (_, _, of_lane) in enumerate(rows) if of_lane == index
         ]
@@ -74,7 +75,8 @@ def test_the_parts_are_the_rows_and_each_fits(rows: list[Row], most: int, size_b
 
 @given(rows_of_files)
 def test_no_part_could_take_the_next_row(rows: list[Row]) -> None:
-    parts = list(cut_rows(payload_of(rows), lane(0, rows=7, size_bytes=9_000, tokens=1_500)))
+    payload = payload_of(rows)
+    parts = list(cut_rows(payload, lane(0, rows=7, size_bytes=9_000, tokens=1_500), payload.rows_of(0)))
     for part, following in pairwise(parts):
         longer = [*part.tolist(), int(following[0])]
         assert (

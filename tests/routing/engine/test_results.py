@@ -11,6 +11,7 @@ from ground.leases import LeaseLost, claim
 from routing.blobs import delete_blob
 from routing.models import BatchStatus, JobState, ProviderJob, SubLaneState
 from routing.services import collect
+from routing.services.outcomes import conclude_job
 from tests.harness.laws import lines_of, outcomes_of, result_lines
 from tests.harness.world import do_due_steps
 from tests.routing.engine.kit import STEPS, Engine, chat_file, questions
@@ -205,7 +206,7 @@ def test_a_reader_that_lost_its_lease_leaves_nothing_behind(engine: Engine) -> N
     engine.pass_time(61)
     assert collect.collect_next_job()
     with pytest.raises(LeaseLost):
-        collect._conclude(stale, job, collected, name)
+        conclude_job(stale, job, collected, name)
     assert engine.standing(batch) == (SubLaneState.COMPLETED, "")
     delete_blob(name)
     engine.finish(batch)

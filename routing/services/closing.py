@@ -1,0 +1,123 @@
+"""Ending a batch early: by a cancel, or because its window is over. What finished is kept, delivered and charged."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import Final
+
+from django.db import connection, transaction
+from django.db.models import F
+
+from accounts.models import Organisation
+from ground import clock
+from ground.errors import InvalidRequest, NotFound, ProviderError
+from ground.leases import Keeper, Lease
+from ground.wake import wake
+from routing.models import Batch, BatchEnding, BatchStatus, JobState, ProviderJob
+from routing.services.provider_accounts import opened
+
+_log = logging.getLogger(__name__)
+
+# After the window results are still collected for this long.
+LATE_RESULTS: Final = timedelta(minutes=15)
+# How long until an ending batch is looked at again.
+_LOOK_AGAIN: Final = timedelta(seconds=2)
+_OPEN: Final = (BatchStatus.VALIDATING, BatchStatus.IN_PROGRESS)
+
+
+@transaction.atomic
+def cancel_batch(*, organisation: Organisation, public_id: str) -> Batch:
+    """Ask for a batch to end. Nothing more is sent; what runs is cancelled at its providers.
+
+    Asking again changes nothing. A batch whose rows are all done already is left to finish.
+
+    Raises:
+        NotFound: The organisation has no such batch.
+        InvalidRequest: It has ended.
+    """
+    batch = Batch.objects.select_for_update().filter(organisation=organisation, public_id=public_id).first()
+    if batch is None:
+        raise NotFound(f"There is no batch {public_id[:60]!r}.", param="batch_id")
+    if batch.status in {BatchStatus.COMPLETED, BatchStatus.FAILED, BatchStatus.EXPIRED, BatchStatus.CANCELLED}:
+        raise InvalidRequest(f"The batch has ended already: it is {batch.status}.", param="batch_id")
+    is_done = batch.completed_count + batch.failed_count == batch.row_count
+    if batch.status in _OPEN and batch.ending == BatchEnding.NONE and not is_done:
+        at = clock.now()
+        batch.status = BatchStatus.CANCELLING
+        batch.cancelling_at = at
+        batch.ending = BatchEnding.CANCELLED
+        batch.due_at = at
+        batch.save(update_fields=["status", "cancelling_at", "ending", "due_at"])
+        wake("routing.finish_batches")
+    return batch
+
+
+def expire_batches() -> int:
+    """Begin to end every batch whose window is over, by the database's clock; give how many there were."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE routing_batch SET ending = 'expired', due_at = lanehouse_now()"
+            " WHERE status IN ('validating', 'in_progress') AND ending = '' AND expires_at <= lanehouse_now()"
+            " AND row_count > completed_count + failed_count"
+        )
+        return cursor.rowcount
+
+
+def close_jobs(lease: Lease, batch: Batch) -> None:
+    """End what an ending batch still has open: jobs that were not sent end here, jobs that run are cancelled.
+
+    A job whose sending is unclear is looked for first; when it is found it runs and is cancelled the next time.
+    """
+    at = clock.now()
+    _end_unsent(batch)
+    running = ProviderJob.objects.filter(batch=batch, state=JobState.RUNNING, cancel_asked_at=None)
+    keep = Keeper(lease)
+    for job in running.select_related("account"):
+        keep()
+        try:
+            with opened(job.account) as provider:
+                provider.cancel(job.batch_ref)
+        except ProviderError as error:
+            _log.warning("job %s could not be cancelled and is asked again: %s", job.token, error.code)
+        else:
+            # It is polled at once: many jobs have ended by then.
+            ProviderJob.objects.filter(pk=job.pk).update(cancel_asked_at=clock.now())
+            ProviderJob.objects.filter(pk=job.pk, state=JobState.RUNNING, lease_until=None).update(due_at=at)
+    if at >= batch.expires_at + LATE_RESULTS:
+        _give_up(batch)
+    wake("routing.collect_jobs")
+
+
+def next_look() -> timedelta:
+    """Give how long an ending batch waits until its jobs are looked at again."""
+    return _LOOK_AGAIN
+
+
+def _end_unsent(batch: Batch) -> None:
+    """End jobs that no provider has. The fence moves, so a worker about to send one finds that it is not its own."""
+    ProviderJob.objects.filter(batch=batch, state=JobState.INTENDED).update(
+        state=JobState.ENDED,
+        ending=batch.ending,
+        completed_at=clock.now(),
+        due_at=clock.now(),
+        lease_until=None,
+        fence=F("fence") + 1,
+    )
+
+
+def _give_up(batch: Batch) -> None:
+    """End jobs that their providers have not ended in time: their rows get the batch's ending as their outcome."""
+    given_up = ProviderJob.objects.filter(
+        batch=batch, state__in=[JobState.SUBMITTING, JobState.UNKNOWN, JobState.RUNNING]
+    ).update(
+        state=JobState.ENDED,
+        ending=batch.ending,
+        output_refs=[],
+        completed_at=clock.now(),
+        due_at=clock.now(),
+        lease_until=None,
+        fence=F("fence") + 1,
+    )
+    if given_up:
+        _log.warning("batch %s: %d jobs did not end in time and are given up", batch.public_id, given_up)

@@ -1,0 +1,157 @@
+"""Moving rows from a lane that cannot do them to one with the same pin that may.
+
+Law: a row leaves one sub-lane and joins another in one transaction, so ``row_count`` adds up to the batch's at every
+moment. What was attempted stays recorded with the job that attempted it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from django.db import connection
+from django.db.models import F, Max
+
+from catalog.domain.records import Lane
+from catalog.selectors import current_catalog
+from routing.domain.moving import next_lane
+from routing.domain.pins import BatchPlan, LanePlan, pin_lane
+from routing.domain.scoring import GroupDemand
+from routing.models import Batch, BatchEnding, ProviderAccount, ProviderJob, SubLane, SubLaneState
+from routing.payloads import open_payload
+from routing.selectors import workflow_named
+from routing.services.jobs import Rows, cut_rows, intended_job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Rows of one job that go to another lane, already cut to that lane's limits."""
+
+    lane: LanePlan
+    account: ProviderAccount
+    parts: tuple[Rows, ...]
+    part_tokens: tuple[int, ...]
+
+    @property
+    def rows(self) -> Rows:
+        """All rows that move."""
+        return np.concatenate(self.parts)
+
+
+def plan_move(job: ProviderJob, rows: Rows, at: datetime) -> Move | None:
+    """Give where rows of a job can go, or None when no other lane may take them. Reads only.
+
+    Args:
+        job: With its batch, sub-lane and account.
+        rows: Row numbers of the batch, ascending.
+        at: Now (aware).
+
+    Raises:
+        FileNotFoundError: The payload is gone.
+    """
+    batch, sub_lane = job.batch, job.sub_lane
+    if batch.ending != BatchEnding.NONE or not len(rows):
+        return None
+    with open_payload(batch.quote_id) as payload:
+        input_tokens = int(payload.input_tokens[rows].sum())
+        lane = _target(job, len(rows), input_tokens, at)
+        if lane is None:
+            return None
+        account = ProviderAccount.objects.filter(provider=lane.provider, kind=job.account.kind).first()
+        if account is None:
+            return None
+        plan = BatchPlan.from_bytes(batch.plan).groups[sub_lane.group_index].quoted_lane(lane.lane_id)
+        pinned = plan or pin_lane(lane)
+        parts = tuple(cut_rows(payload, pinned, rows))
+        tokens = tuple(int(payload.input_tokens[part].sum()) for part in parts)
+    return Move(lane=pinned, account=account, parts=parts, part_tokens=tokens)
+
+
+def _target(job: ProviderJob, row_count: int, input_tokens: int, at: datetime) -> Lane | None:
+    return next_lane(
+        current_catalog(),
+        model_slug=job.sub_lane.model_slug,
+        model_snapshot=job.sub_lane.model_snapshot,
+        tried_lane_ids=[*job.tried_lane_ids, job.sub_lane.lane_id],
+        # Output is not known for a part of a job; it weighs the same on every lane with these rates.
+        demand=GroupDemand(row_count=row_count, input_tokens=input_tokens, output_tokens=0),
+        workflow=workflow_named(job.batch.workflow),
+        minutes_left=int((job.batch.expires_at - at).total_seconds() // 60),
+        at=at,
+    )
+
+
+def lock_moves(batch_id: int) -> None:
+    """Let one move of a batch happen at a time; taken before any sub-lane, held until the transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('moves of batch ' || %s, 0))", [str(batch_id)])
+
+
+def move_rows(job: ProviderJob, move: Move, *, was_attempted: bool, at: datetime) -> None:
+    """Let rows of a locked job leave its sub-lane and join the lane of the move, as new jobs that are intended.
+
+    Called in the transaction that moves the job on, after :func:`lock_moves`.
+
+    Args:
+        job: The job that had the rows.
+        move: From :func:`plan_move`.
+        was_attempted: True when the job's attempt counts for the rows (a re-dispatch), False when it never was sent.
+        at: Now (aware).
+    """
+    batch = Batch.objects.get(pk=job.batch_id)
+    leaving = SubLane.objects.get(pk=job.sub_lane_id)
+    joined, _ = SubLane.objects.get_or_create(
+        batch=batch,
+        model_snapshot=leaving.model_snapshot,
+        lane_id=move.lane.lane_id,
+        defaults=_new_sub_lane(batch, leaving, move.lane, at),
+    )
+    # In one order, as everywhere: two moves in opposite directions must not wait for each other.
+    list(SubLane.objects.select_for_update().filter(pk__in=[leaving.pk, joined.pk]).order_by("pk"))
+    row_count = len(move.rows)
+    SubLane.objects.filter(pk=leaving.pk).update(
+        row_count=F("row_count") - row_count, moved_out_count=F("moved_out_count") + row_count
+    )
+    SubLane.objects.filter(pk=joined.pk).update(
+        row_count=F("row_count") + row_count,
+        re_dispatched_count=F("re_dispatched_count") + row_count,
+        state=SubLaneState.SUBMITTING,
+        reason="",
+        ended_at=None,
+        due_at=None,
+    )
+    joined.batch = batch
+    ProviderJob.objects.bulk_create(_jobs(job, joined, move, was_attempted=was_attempted, at=at))
+
+
+def _new_sub_lane(batch: Batch, leaving: SubLane, lane: LanePlan, at: datetime) -> dict[str, object]:
+    last = SubLane.objects.filter(batch=batch).aggregate(number=Max("number"))["number"]
+    return {
+        "number": last + 1,
+        "group_index": leaving.group_index,
+        "model_slug": leaving.model_slug,
+        "provider": lane.provider,
+        "region": lane.region,
+        "model_id": lane.model_id,
+        "is_quoted": False,
+        "pins": lane.to_bytes(),
+        "state": SubLaneState.SUBMITTING,
+        "row_count": 0,
+        "estimated_input_tokens": 0,
+        "fee_micro_usd": 0,
+        "created_at": at,
+    }
+
+
+def _jobs(job: ProviderJob, joined: SubLane, move: Move, *, was_attempted: bool, at: datetime) -> list[ProviderJob]:
+    last = ProviderJob.objects.filter(sub_lane=joined).aggregate(number=Max("number"))["number"]
+    first_number = 0 if last is None else last + 1
+    jobs = []
+    for position, (rows, tokens) in enumerate(zip(move.parts, move.part_tokens, strict=True)):
+        made = intended_job(joined, move.account, first_number + position, rows, tokens, at)
+        made.attempt_number = job.attempt_number + was_attempted
+        made.moved_from = job
+        made.tried_lane_ids = [*job.tried_lane_ids, job.sub_lane.lane_id]
+        jobs.append(made)
+    return jobs
