@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -33,8 +33,7 @@ def delivery_list(request: HttpRequest, membership: Membership) -> HttpResponse:
     """Show deliveries, newest first; alone: the region ``list``."""
     organisation = membership.organisation
     endpoints = {
-        endpoint.public_id: endpoint.name or urlsplit(endpoint.url).netloc
-        for endpoint in selectors.endpoint_list(organisation)
+        endpoint.public_id: shown.endpoint_title(endpoint) for endpoint in selectors.endpoint_list(organisation)
     }
     form = DeliveryFilterForm(request.GET, endpoints=endpoints)
     filters = {name: value for name, value in form.cleaned_data.items() if value} if form.is_valid() else {}

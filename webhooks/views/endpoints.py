@@ -179,6 +179,7 @@ def _detail(endpoint: Endpoint) -> dict[str, Any]:
     recent, has_more = selectors.page_of(rows, after=None, limit=_RECENT_COUNT)
     return {
         "active_nav": "webhooks",
+        "title": shown.endpoint_title(endpoint),
         "endpoint": endpoint,
         "badge": shown.endpoint_badge(endpoint),
         "counts": selectors.delivery_counts([endpoint], clock.now() - _DAY)[endpoint.pk],

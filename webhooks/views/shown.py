@@ -94,6 +94,11 @@ def endpoint_badge(endpoint: Endpoint) -> Badge:
     return Badge(tone="warn", word="Failing") if endpoint.failure_streak_count else Badge(tone="ok", word="Enabled")
 
 
+def endpoint_title(endpoint: Endpoint) -> str:
+    """Give what a person calls an endpoint: its description, else its host."""
+    return endpoint.name or urlsplit(endpoint.url).netloc
+
+
 def delivery_badge(delivery: Delivery) -> Badge:
     """Give a delivery's state; one that has failed and is tried again has a word of its own."""
     if delivery.state == DeliveryState.PENDING:
@@ -141,7 +146,11 @@ def readable(payload: bytes) -> str:
 
 def poll_of(deliveries: Sequence[Delivery], at: datetime, *shown: object) -> Poll:
     """Give what a region that shows these deliveries polls with: often while one is about to be sent."""
-    due = [delivery.due_at for delivery in deliveries if delivery.due_at is not None]
+    due = [
+        delivery.due_at
+        for delivery in deliveries
+        if delivery.due_at is not None and delivery.endpoint.state == EndpointState.ENABLED
+    ]
     every_ms = None
     if due:
         every_ms = _SOON_MS if min(due) - at < _SOON else _LATER_MS
