@@ -12,6 +12,7 @@ from config import env
 from config.embedded_postgres import EmbeddedPostgres
 from config.postgres.secrets import APP, BROKER, OWNER
 from config.supervisor.children import ChildSpec
+from config.supervisor.stand_ins import StandIns
 from config.supervisor.state import StateDir
 
 BASE_DIR: Final = Path(__file__).resolve().parents[2]
@@ -72,7 +73,7 @@ def addresses(postgres: EmbeddedPostgres | None) -> Addresses:
     return Addresses(owner_url=owner_url, app_url=app_url, broker_url=env.text("CELERY_BROKER_URL", broker_url))
 
 
-def child_environment(state: StateDir, found: Addresses, options: Options, simulator_port: int) -> dict[str, str]:
+def child_environment(state: StateDir, found: Addresses, options: Options, stand_ins: StandIns) -> dict[str, str]:
     """Give the environment of every child: ours, completed by what the state directory keeps."""
     return {
         **state.keys(),
@@ -81,24 +82,19 @@ def child_environment(state: StateDir, found: Addresses, options: Options, simul
         MARKER: str(state.path),
         "LANEHOUSE_STATE_DIR": str(state.path),
         "LANEHOUSE_URL": options.url,
-        "LANEHOUSE_SIMULATOR_OPENAI_URL": f"http://127.0.0.1:{simulator_port}",
+        "LANEHOUSE_WEBHOOK_ALLOWED_RECEIVERS": ",".join(
+            filter(None, (env.text("LANEHOUSE_WEBHOOK_ALLOWED_RECEIVERS"), stand_ins.receiver))
+        ),
+        **stand_ins.environment(),
         "DATABASE_URL": found.app_url,
         "CELERY_BROKER_URL": found.broker_url,
         "PYTHONUNBUFFERED": "1",
     }
 
 
-def child_specs(state: StateDir, found: Addresses, options: Options, simulator_port: int) -> tuple[ChildSpec, ...]:
+def child_specs(state: StateDir, found: Addresses, options: Options, stand_ins: StandIns) -> tuple[ChildSpec, ...]:
     """Give the children in the order they start; they stop in the reverse order."""
     celery = (sys.executable, "-m", "celery", "-A", "config.celery")
-    simulators = ChildSpec(
-        name="simulator-openai",
-        command=(
-            *(sys.executable, "-m", "simulators.openai", "--host", "127.0.0.1", "--port", str(simulator_port)),
-            *("--state-dir", str(state.path / "simulators" / "openai")),
-        ),
-        stop_seconds=5,
-    )
     web = ChildSpec(
         name="web",
         command=(
@@ -125,4 +121,14 @@ def child_specs(state: StateDir, found: Addresses, options: Options, simulator_p
         environment={"LANEHOUSE_DATABASE_POOL_MAX_SIZE": "4"},
         stop_seconds=5,
     )
-    return (simulators, web, *((engine,) if found.broker_url else ()), beat)
+    deliveries = ChildSpec(
+        name="deliveries",
+        command=(
+            *(*celery, "worker", "-Q", "deliveries", "--pool", "threads", "-c", "2", "-n", "deliveries@%h"),
+            *("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"),
+        ),
+        environment={"LANEHOUSE_DATABASE_POOL_MAX_SIZE": "3"},
+        stop_seconds=12,
+    )
+    workers = (engine, deliveries) if found.broker_url else ()
+    return (*stand_ins.specs(state), web, *workers, beat)

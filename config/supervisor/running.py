@@ -21,6 +21,7 @@ from config.postgres import ports
 from config.postgres.problem import PostgresProblem
 from config.supervisor import environment as told
 from config.supervisor.children import Child, end_leftovers, how_it_ended
+from config.supervisor.stand_ins import keep_stand_ins
 from config.supervisor.state import StartRefused, StateDir, parse_values, write_values
 
 LOOK_SECONDS: Final = 0.2
@@ -91,12 +92,12 @@ class Supervisor:
         if not env.text("DATABASE_URL"):
             self._start_postgres()
         found = told.addresses(self._postgres)
-        simulator_port = self.state.kept_port("simulator-openai")
-        environment = told.child_environment(self.state, found, self.options, simulator_port)
+        stand_ins = keep_stand_ins(self.state)
+        environment = told.child_environment(self.state, found, self.options, stand_ins)
         self._migrate(environment, found.owner_url)
         self._manage(environment, "collectstatic", "--no-input", "-v", "0")
         values = self._make_sample(environment) if self.options.make_sample else {}
-        specs = told.child_specs(self.state, found, self.options, simulator_port)
+        specs = told.child_specs(self.state, found, self.options, stand_ins)
         self._children = [Child(spec, self.state, environment) for spec in specs]
         for child in self._children:
             child.start()

@@ -12,7 +12,11 @@ def main() -> None:
     """Read the command line and serve; the URL and S3's URL are written to standard output when both ports are open."""
     parser = make_parser("bedrock", "A stand-in Bedrock server with S3.", 9103, _DURATIONS)
     parser.add_argument("--s3-port", type=int, default=9104, help="0 takes the last port of this state, or a free one")
+    parser.add_argument("--bucket", action="append", default=[], help="a bucket that is there from the start")
     arguments = parser.parse_args()
+    for bucket in arguments.bucket:
+        # What is a folder here is a bucket once S3 has read its disk.
+        (arguments.state_dir / "s3" / bucket).mkdir(parents=True, exist_ok=True)
     try:
         app = create_app(
             arguments.state_dir, wanted_settings(arguments), host=arguments.host, s3_port=arguments.s3_port

@@ -46,17 +46,22 @@ class Command(BaseCommand):
                     add_member(organisation=organisation, user=user, role=MemberRole.ADMIN, at=clock.now())
                 self._print(f"LANEHOUSE_{name}_LOGIN", email)
                 self._print(f"LANEHOUSE_{name}_PASSWORD", password)
-        simulator_url = os.environ.get("LANEHOUSE_SIMULATOR_OPENAI_URL", "")
-        if simulator_url:
-            for kind in OrganisationKind.values:
-                set_provider_account(
-                    provider="openai",
-                    kind=kind,
-                    name=f"openai-{kind}",
-                    base_url=f"{simulator_url}/v1",
-                    api_key=f"simulated-key-of-{kind}",
-                    at=clock.now(),
-                )
+        for provider in ("openai", "anthropic", "bedrock"):
+            self._lead_to_simulator(provider, os.environ.get(f"LANEHOUSE_SIMULATOR_{provider.upper()}_URL", ""))
+
+    def _lead_to_simulator(self, provider: str, url: str) -> None:
+        if not url:
+            return
+        for kind in OrganisationKind.values:
+            set_provider_account(
+                provider=provider,
+                kind=kind,
+                name=f"{provider}-{kind}",
+                base_url=url,
+                # Of the form that every adapter takes: Bedrock's is an id and a secret.
+                api_key=f"SIMULATED{kind.upper()}:simulated-secret",
+                at=clock.now(),
+            )
 
     def _organisation(self) -> Organisation:
         organisation = Organisation.objects.filter(slug=SLUG, kind=OrganisationKind.CUSTOMER).first()
