@@ -254,20 +254,23 @@ class BedrockProvider:
                 aws_access_key_id=self._place.access_key_id,
                 aws_secret_access_key=self._place.secret_access_key,
                 aws_session_token=self._place.session_token,
-                config=_CONFIG,
+                config=_config(service),
             )
         client.meta.events.register("before-send", sender(http))
         return client
 
 
-_CONFIG = Config(
-    retries={"total_max_attempts": 1},
-    s3={"addressing_style": "path"},
-    # A checksum behind the body would need a body that is signed piece by piece; over TLS nothing is gained by it.
-    request_checksum_calculation="when_required",
-    response_checksum_validation="when_required",
-    ignore_configured_endpoint_urls=True,
-)
+def _config(service: str) -> Any:  # noqa: ANN401 -- boto3 comes without types
+    return Config(
+        retries={"total_max_attempts": 1},
+        # Said, because a bearer token in the environment would go before the account's own key.
+        signature_version="s3v4" if service == "s3" else "v4",
+        s3={"addressing_style": "path"},
+        # A checksum behind the body would need a body signed piece by piece; over TLS nothing is gained by it.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+        ignore_configured_endpoint_urls=True,
+    )
 
 
 @lru_cache(maxsize=1)
@@ -295,5 +298,6 @@ def _translated(*, output: bool = False) -> Iterator[None]:
         raise refusal from None
     except (httpx2.HTTPError, httpx2.StreamError) as error:
         raise connection_error("Bedrock", error) from None
-    except BotoCoreError:
+    except (BotoCoreError, AttributeError, LookupError, TypeError, ValueError):
+        # The SDK's parsers take an answer's shape for granted.
         raise jobs.broken_answer() from None
