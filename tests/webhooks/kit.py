@@ -40,7 +40,7 @@ def publish(organisation: Organisation, *, key: str | None = None, payload: byte
 
 def send_due(*listed: str, deadline_seconds: float = 3.0, **options: Any) -> int:
     """Run a turn with a sender that may reach these receivers."""
-    return deliver_due(courier=Courier(listed=listed, deadline_seconds=deadline_seconds, **options))
+    return deliver_due(Courier(listed=listed, deadline_seconds=deadline_seconds, **options))
 
 
 def the_delivery(event: Event) -> Delivery:

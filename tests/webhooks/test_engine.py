@@ -24,7 +24,7 @@ from tests.webhooks.receivers import Request, receiving, status
 from webhooks.domain.records import Answer, Outcome
 from webhooks.models import Delivery, DeliveryAttempt, DeliveryState, Endpoint, EndpointState
 from webhooks.selectors import attempts_of
-from webhooks.services import deliveries
+from webhooks.services import deliveries, turns
 from webhooks.services.deliveries import LEASE_SECONDS, claim_due, record_answer, request_resend
 from webhooks.services.endpoints import delete_endpoint, update_endpoint
 
@@ -89,8 +89,8 @@ def test_a_delivery_whose_senders_keep_dying_comes_to_an_end(organisation: Organ
 
 KILLED = """
 import django; django.setup()
-from webhooks.services.turns import deliver_due
-deliver_due()
+from webhooks.services.turns import take_turn
+take_turn()
 """
 
 
@@ -176,6 +176,45 @@ def test_a_slow_endpoint_delays_nobody_else_and_is_not_crowded(db: None, allow: 
     assert slow_was_waiting
     assert DeliveryAttempt.objects.count() == len(slow.requests) + len(quick.requests) == 26
     assert most_open[0] == deliveries.IN_FLIGHT_OF_ENDPOINT
+
+
+def test_a_process_has_one_turn_that_claims_and_the_next_begins_when_it_only_waits(
+    organisation: Organisation, allow: Allow
+) -> None:
+    let_go, arrived = threading.Event(), threading.Event()
+
+    def hang(handler: BaseHTTPRequestHandler, request: Request) -> None:
+        arrived.set()
+        let_go.wait(30)
+        status(200)(handler, request)
+
+    def turn() -> None:
+        try:
+            turns.take_turn()
+        finally:
+            connections.close_all()
+
+    with receiving(hang) as slow, receiving() as quick:
+        allow(slow, quick)
+        make_endpoint(organisation, slow.url, event_types=("batch.failed",))
+        make_endpoint(organisation, quick.url, event_types=("batch.completed",))
+        publish(organisation, type="batch.failed")
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(turn)
+            assert arrived.wait(15)
+            turns.take_turn()
+            assert not first.done()
+            turns.end_turns()
+            while turns._claiming.locked():
+                let_go.wait(0.05)
+            turns._process_ends.clear()
+            late = publish(organisation)
+            turns.take_turn()
+            assert the_delivery(late).state == DeliveryState.DELIVERED
+            assert not first.done()
+            let_go.set()
+            first.result(30)
+    assert set(Delivery.objects.values_list("state", flat=True)) == {DeliveryState.DELIVERED}
 
 
 def test_one_organisation_cannot_take_all_slots_with_many_endpoints(db: None) -> None:
