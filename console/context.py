@@ -51,7 +51,9 @@ def _membership(request: HttpRequest, user: User) -> Membership | None:
 def _sections(user: User, membership: Membership | None) -> list[dict[str, Any]]:
     sections = []
     if membership is not None:
-        sections.append({"label": "", "links": [_link("batches", "Batches", "routing:batch-list", "stack-2", "g b")]})
+        batches = _link("batches", "Batches", "routing:batch-list", "stack-2", "g b")
+        webhooks = _link("webhooks", "Webhooks", "webhooks:endpoint-list", "webhook", "g w")
+        sections.append({"label": "", "links": [batches, webhooks]})
     if user.staff_role != StaffRole.NONE:
         lanes = _link("lanes", "Lanes", "catalog:lane-list", "route", "g l")
         sections.append({"label": "Operate", "links": [lanes]})

@@ -12,7 +12,7 @@ from pytest_django.fixtures import Settings
 
 from simulators.openai.app import create_app
 from simulators.running import RunningSimulator, running_on_thread
-from tests.browser.pages import World
+from tests.browser.cases import World
 from tests.browser.server import Server, serving
 from tests.browser.watched import Viewer, Watched, open_watched
 from tests.harness.clock import Clock

@@ -1,4 +1,4 @@
-"""Every page of the product: where it is, what must be there first, and who gets which answer.
+"""Every page of the product.
 
 The list is closed: a test compares it with the addresses, so that no page is forgotten.
 """
@@ -6,51 +6,14 @@ The list is closed: a test compares it with the addresses, so that no page is fo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
 
 from playwright.sync_api import Page, expect
 
-from accounts.models import User
 from routing.models import Batch
-from simulators.running import RunningSimulator
-from tests.harness.clock import Clock
-from tests.harness.world import Tenant, make_tenant
+from tests.browser.cases import PageCase, Role, World
 from tests.routing.pages import scenes
 
-Role = Literal["nobody", "admin", "viewer", "stranger", "operator", "support"]
 ROTATE = "/ops/lanes/gpt-4o/openai-direct/rotate/"
-
-
-class World:
-    """What the pages are about, and the people who look at them."""
-
-    def __init__(self, tenant: Tenant, simulator: RunningSimulator, clock: Clock) -> None:
-        self.tenant = tenant
-        self.simulator = simulator
-        self.clock = clock
-        self._people: dict[Role, User] = {}
-
-    def person(self, role: Role) -> User | None:
-        """Give somebody of this role; the same one each time."""
-        if role == "nobody":
-            return None
-        if role not in self._people:
-            self._people[role] = self._make(role)
-        return self._people[role]
-
-    def accepted(self, *models: str, count: int = 10, name: str = "nightly-classify-1129") -> Batch:
-        return scenes.accepted(self.tenant, *models, count=count, name=name)
-
-    def finished(self, batch: Batch) -> Batch:
-        return scenes.finished(batch, self.simulator, self.clock)
-
-    def _make(self, role: Role) -> User:
-        if role in {"operator", "support"}:
-            return scenes.staff(role, name=f"{role.title()} Olu")
-        if role == "stranger":
-            return scenes.member(make_tenant("other").organisation, name="Stranger Sam")
-        return scenes.member(self.tenant.organisation, role, name=f"{role.title()} Casey")
 
 
 def _address(batch: Batch) -> str:
@@ -106,19 +69,6 @@ def _open_rotation(page: Page) -> None:
     expect(page.get_by_role("dialog").get_by_label("Reason")).to_be_visible()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageCase:
-    """One page in one state. ``seen_by`` looks at it in the browser; ``others`` get these statuses."""
-
-    name: str
-    url_name: str
-    seen_by: Role
-    make: Callable[[World], str]
-    status: int = 200
-    others: Mapping[Role, int] = field(default_factory=dict)
-    act: Callable[[Page], None] | None = None
-
-
 _OF_MEMBERS: Mapping[Role, int] = {"nobody": 302, "viewer": 200, "operator": 404}
 _OF_A_BATCH: Mapping[Role, int] = {**_OF_MEMBERS, "stranger": 404}
 _OF_STAFF: Mapping[Role, int] = {"nobody": 302, "admin": 404, "support": 200}
@@ -128,6 +78,40 @@ def _batch(name: str, make: Callable[[World], str]) -> PageCase:
     return PageCase(name=name, url_name="routing:batch-detail", seen_by="admin", make=make, others=_OF_A_BATCH)
 
 
+def _webhooks(name: str, page: str, make: Callable[[World], str], *, viewer: int = 403) -> PageCase:
+    others: Mapping[Role, int] = {**_OF_MEMBERS, "viewer": viewer}
+    return PageCase(name=name, url_name=f"webhooks:{page}", seen_by="admin", make=make, others=others)
+
+
+def _endpoint(world: World, tail: str = "") -> str:
+    return f"/app/webhooks/{world.endpoint().public_id}/{tail}"
+
+
+def _some_endpoints(world: World) -> str:
+    world.delivery()
+    return "/app/webhooks/"
+
+
+def _some_deliveries(world: World) -> str:
+    world.delivery()
+    return "/app/webhooks/deliveries/"
+
+
+def _delivery(world: World) -> str:
+    return f"/app/webhooks/deliveries/{world.delivery().public_id}/"
+
+
+_OF_WEBHOOKS = (
+    _webhooks("no endpoints", "endpoint-list", lambda _world: "/app/webhooks/", viewer=200),
+    _webhooks("endpoints", "endpoint-list", _some_endpoints, viewer=200),
+    _webhooks("new endpoint", "endpoint-new", lambda _world: "/app/webhooks/new/"),
+    _webhooks("endpoint", "endpoint-detail", _endpoint),
+    _webhooks("edit an endpoint", "endpoint-edit", lambda world: _endpoint(world, "edit/")),
+    _webhooks("rotate a secret", "endpoint-rotate", lambda world: _endpoint(world, "rotate/")),
+    _webhooks("delete an endpoint", "endpoint-delete", lambda world: _endpoint(world, "delete/")),
+    _webhooks("deliveries", "delivery-list", _some_deliveries),
+    _webhooks("delivery", "delivery-detail", _delivery),
+)
 PAGES = (
     PageCase(
         name="sign in",
@@ -180,6 +164,7 @@ PAGES = (
         status=403,
         others={"admin": 404, "nobody": 302, "stranger": 404},
     ),
+    *_OF_WEBHOOKS,
 )
 # What has an address and no page of its own.
 NOT_PAGES = {
@@ -187,6 +172,9 @@ NOT_PAGES = {
     "readyz": "for machines",
     "accounts:logout": "takes a POST and leads to the sign-in page",
     "console:home": "leads to the first page of the viewer's role",
+    "webhooks:endpoint-state": "takes a POST",
+    "webhooks:endpoint-test": "takes a POST",
+    "webhooks:delivery-resend": "takes a POST",
     "routing:batch-output": "a download",
     "routing:batch-errors": "a download",
 }

@@ -6,8 +6,8 @@ import hashlib
 
 from playwright.sync_api import expect
 
+from tests.browser.cases import World
 from tests.browser.conftest import OpenPage
-from tests.browser.pages import World
 from tests.browser.watched import Viewer, Watched
 from tests.routing.pages import scenes
 

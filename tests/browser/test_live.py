@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from routing.models import Batch
+from tests.browser.cases import World
 from tests.browser.conftest import POLL_MS, OpenPage
-from tests.browser.pages import World
 from tests.browser.watched import Viewer, Watched
 from tests.harness.world import do_due_steps
 from tests.routing.pages import scenes
