@@ -37,7 +37,7 @@ def member_page(view: MemberView[Parameters]) -> View[Parameters]:
         if not request.user.is_authenticated:
             return to_sign_in(request)
         try:
-            membership = membership_of(cast(User, request.user))
+            membership = membership_of(request.user)
         except NotFound as error:
             raise Http404(error.message) from error
         return view(request, membership, *args, **kwargs)
@@ -53,7 +53,7 @@ def staff_page(*roles: StaffRole) -> Callable[[StaffView[Parameters]], View[Para
         def seen(request: HttpRequest, *args: Parameters.args, **kwargs: Parameters.kwargs) -> HttpResponse:
             if not request.user.is_authenticated:
                 return to_sign_in(request)
-            user = cast(User, request.user)
+            user = request.user
             if user.staff_role == StaffRole.NONE:
                 raise Http404
             if user.staff_role not in {*roles, StaffRole.SUPERADMIN}:

@@ -50,9 +50,10 @@ def collected_results(batch: Batch, *, after: str | None) -> CollectedResults:
         .order_by("collected_number")
         .values_list("pk", "collected_number")
     )
+    numbered = [(job_id, collected_number) for job_id, collected_number in jobs if collected_number is not None]
     return CollectedResults(
-        lines=_lines(batch, jobs, number, row),
-        last_line=_cursor_behind(batch, jobs) or after or _START,
+        lines=_lines(batch, numbered, number, row),
+        last_line=_cursor_behind(batch, numbered) or after or _START,
         is_incomplete=batch.status not in _ENDED,
     )
 

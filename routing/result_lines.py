@@ -94,7 +94,7 @@ def outcomes_of_job(batch: Batch, job_id: int, *, after_row: int) -> Iterator[Ou
     return _pages(batch, "job_id = %s", [job_id], after_row=after_row)
 
 
-def _pages(batch: Batch, condition: str, values: list[object], *, after_row: int) -> Iterator[Outcome]:
+def _pages(batch: Batch, condition: str, values: list[int], *, after_row: int) -> Iterator[Outcome]:
     while True:
         with connection.cursor() as cursor:
             cursor.execute(

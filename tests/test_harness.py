@@ -12,6 +12,7 @@ from pytest_socket import SocketConnectBlockedError
 
 import ground.clock
 from accounts.models import Organisation
+from accounts.services.organisations import create_organisation
 from tests.harness.clock import Clock
 
 
@@ -23,21 +24,17 @@ def test_tests_run_as_the_application_role(db: None) -> None:
         assert cursor.fetchone() == ("lanehouse_app", "lanehouse_app", False)
 
 
-def test_a_deferred_trigger_really_fires_at_commit(db: None) -> None:
-    with pytest.raises(Exception, match="leg"), connection.cursor() as cursor:
-        cursor.execute("BEGIN")
-        cursor.execute(
-            "INSERT INTO accounts_organisation (public_id, slug, name, kind, reporting_zone, calls_per_minute,"
-            " input_tokens_per_minute, accepts_per_minute, created_at)"
-            " VALUES ('org_x', 'x', 'X', 'customer', 'UTC', 1, 1, 1, now()) RETURNING id"
-        )
-        (organisation_id,) = cursor.fetchone()
-        cursor.execute(
-            "INSERT INTO billing_ledgertransaction (business_key, body_hash, kind, organisation_id, reference,"
-            " effective_at, booked_at) VALUES ('k', 'h', 'top_up', %s, 'r', now(), now())",
-            [organisation_id],
-        )
-        cursor.execute("COMMIT")
+def test_a_deferred_trigger_really_fires_at_commit(owner_cursor: psycopg.Cursor) -> None:
+    organisation = create_organisation(slug="acme", name="Acme", at=ground.clock.now())
+    owner_cursor.execute("BEGIN")
+    # A header without legs: nothing is wrong with it until the transaction wants to end.
+    owner_cursor.execute(
+        "INSERT INTO billing_ledgertransaction (business_key, body_hash, kind, organisation_id, reference,"
+        " effective_at) VALUES ('k', sha256('x'), 'top_up', %s, 'r', now())",
+        [organisation.pk],
+    )
+    with pytest.raises(psycopg.errors.IntegrityError, match="legs"):
+        owner_cursor.execute("COMMIT")
 
 
 def test_the_application_role_may_not_truncate(app_cursor: psycopg.Cursor) -> None:

@@ -61,7 +61,7 @@ def expire_batches() -> int:
             " WHERE status IN ('validating', 'in_progress') AND ending = '' AND expires_at <= lanehouse_now()"
             " AND row_count > completed_count + failed_count"
         )
-        return cursor.rowcount
+        return int(cursor.rowcount)
 
 
 def close_jobs(lease: Lease, batch: Batch) -> None:

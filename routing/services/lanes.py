@@ -75,7 +75,7 @@ def ensure_partitions() -> None:
     """Make the partitions of this month and the next two, of every table that is kept by month."""
     at = clock.now()
     with connection.cursor() as cursor:
-        for table in ("routing_quote", "routing_rowoutcome", "catalog_slasample"):
+        for table in ("routing_quote", "routing_rowoutcome", "catalog_slasample", "webhooks_deliveryattempt"):
             cursor.execute("SELECT lanehouse_ensure_month_partitions(%s::regclass, %s)", [table, at])
     ensure_attempt_partitions(at)
 

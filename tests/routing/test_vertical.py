@@ -47,7 +47,7 @@ def test_a_file_goes_from_quote_to_receipt(
         clock.advance(seconds=61)
     batch = client.get(f"/v1/batches/{batch_id}", headers=tenant.headers).json()
     assert batch["status"] == "completed"
-    lines = b"".join(client.get(f"/v1/batches/{batch_id}/results", headers=tenant.headers).streaming_content)
+    lines = client.get(f"/v1/batches/{batch_id}/results", headers=tenant.headers).getvalue()
     rows = [json.loads(line) for line in lines.splitlines()]
     assert [row["custom_id"] for row in rows] == [f"row-{number}" for number in range(10)]
     receipt = client.get(f"/v1/batches/{batch_id}/receipt", headers=tenant.headers).json()

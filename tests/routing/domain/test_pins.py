@@ -63,5 +63,5 @@ def test_a_plan_is_read_as_it_was_written_to_the_last_digit(plan: BatchPlan) -> 
 
 @given(groups)
 def test_a_lane_is_found_by_its_id(group: GroupPlan) -> None:
-    assert group.quoted_lane(group.lanes[-1].lane_id).lane_id == group.lanes[-1].lane_id
+    assert group.quoted_lane(group.lanes[-1].lane_id) == group.lanes[-1]
     assert group.quoted_lane("".join(lane.lane_id for lane in group.lanes) + "no") is None
