@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec, cast
+from urllib.parse import urlencode, urlsplit
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
@@ -25,7 +26,9 @@ View = Callable[Concatenate[HttpRequest, Parameters], HttpResponse]
 def to_sign_in(request: HttpRequest) -> HttpResponse:
     """Lead a visitor to the sign-in page and back; a poll of a page whose session has ended leads the whole page."""
     if request.headers.get("HX-Request"):
-        return HttpResponse(status=204, headers={"HX-Redirect": resolve_url(settings.LOGIN_URL)})
+        back = urlsplit(request.headers.get("HX-Current-URL", "")).path or "/"
+        address = f"{resolve_url(settings.LOGIN_URL)}?{urlencode({'next': back}, safe='/')}"
+        return HttpResponse(status=204, headers={"HX-Redirect": address})
     return redirect_to_login(request.get_full_path())
 
 

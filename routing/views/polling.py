@@ -72,10 +72,8 @@ def likely_end(batch: Batch, sub_lanes: Sequence[SubLane], at: datetime) -> date
 
 
 def _every_ms(batch: Batch, sub_lanes: Sequence[SubLane], at: datetime) -> int:
-    # Tests shorten every wait by one setting.
-    fixed_ms: int | None = getattr(settings, "PAGE_POLL_MILLISECONDS", None)
-    if fixed_ms is not None:
-        return fixed_ms
+    if settings.PAGE_POLL_MILLISECONDS:
+        return int(settings.PAGE_POLL_MILLISECONDS)
     open_states = {sub_lane.state for sub_lane in sub_lanes} - _SUB_LANE_ENDED
     if open_states and open_states <= _QUEUES and at - batch.created_at >= _YOUNG:
         return _SELDOM_MS

@@ -25,8 +25,9 @@ def test_a_visitor_is_led_to_sign_in_and_back(client: Client, db: None) -> None:
 
 
 def test_a_poll_after_the_session_ended_leads_the_whole_page(client: Client, db: None) -> None:
-    answer = client.get(PAGE, headers={"HX-Request": "true"})
-    assert (answer.status_code, answer["HX-Redirect"]) == (204, "/login")
+    headers = {"HX-Request": "true", "HX-Current-URL": "https://lanehouse.example/app/batches/?state=failed"}
+    answer = client.get(PAGE, headers=headers)
+    assert (answer.status_code, answer["HX-Redirect"]) == (204, "/login?next=/app/batches/")
 
 
 def test_who_belongs_nowhere_finds_nothing(client: Client, outsider: User) -> None:

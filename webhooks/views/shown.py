@@ -153,9 +153,7 @@ def poll_of(deliveries: Sequence[Delivery], at: datetime, *shown: object) -> Pol
     ]
     every_ms = None
     if due:
-        every_ms = _SOON_MS if min(due) - at < _SOON else _LATER_MS
-        # Tests shorten every wait by one setting.
-        every_ms = getattr(settings, "PAGE_POLL_MILLISECONDS", every_ms)
+        every_ms = settings.PAGE_POLL_MILLISECONDS or (_SOON_MS if min(due) - at < _SOON else _LATER_MS)
     state = [
         (delivery.pk, delivery.state, delivery.attempt_count, delivery.due_at, delivery.resend_requested_at)
         for delivery in deliveries

@@ -103,8 +103,9 @@ def test_the_page_of_an_ended_batch_never_asks(customer: Client, tenant: Tenant)
 
 def test_a_poll_without_session_leads_the_whole_page_to_sign_in(tenant: Tenant) -> None:
     batch = scenes.accepted(tenant)
-    response = Client().get(f"{url(batch)}?v=1", headers=REGION)
-    assert response["HX-Redirect"] == "/login"
+    headers = {**REGION, "HX-Current-URL": f"https://lanehouse.example{url(batch)}"}
+    response = Client().get(f"{url(batch)}?v=1", headers=headers)
+    assert response["HX-Redirect"] == f"/login?next={url(batch)}"
     assert response.content == b""
 
 
