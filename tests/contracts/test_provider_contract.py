@@ -133,6 +133,17 @@ def test_a_cut_after_the_provider_accepted_is_ambiguous_and_the_job_is_found(kit
     assert len(kit.provider.find_since(BEFORE_ALL)) == 1
 
 
+def test_an_orphan_is_told_apart_by_its_token_or_by_its_count_and_its_rows(kit: Kit) -> None:
+    kit.submit(["another", "job"], token="another-token")
+    kit.fault("submit", "cut_after")
+    failure(kit.provider, kit.submission(["x", "y", "z"]))
+    listed = kit.provider.find_since(BEFORE_ALL)
+    (orphan,) = [job for job in listed if (job.token == TOKEN if kit.kind.keeps_tokens else job.row_count == 3)]
+    report = kit.ended(orphan.batch_ref)
+    assert sorted(rows_of([*kit.results(report)])) == [0, 1, 2]
+    assert {type(item) for item in kit.results(report, token="another-token")} == {ForeignLine}
+
+
 @pytest.mark.parametrize(
     ("fault", "status_code"),
     [("cut_before", None), ("http_error", 500), ("http_error", 503), ("html_page", 502), ("html_page", 200)],
@@ -237,6 +248,16 @@ def test_a_cancelled_job_keeps_what_it_finished(kit: Kit) -> None:
     unreached = [Outcome.CANCELLED] * 2 if kit.kind.lists_unreached_rows else []
     assert report.ending is JobEnding.CANCELLED
     assert outcomes == [*unreached, Outcome.SUCCEEDED]
+
+
+def test_a_job_cancelled_before_its_first_answer_has_nothing_that_succeeded(kit: Kit) -> None:
+    kit.simulator.control.freeze()
+    kit.simulator.control.change_settings(rows_per_second=0)
+    job = kit.submit(["x", "y"])
+    kit.provider.cancel(job.batch_ref)
+    kit.simulator.control.advance(60)
+    rows = rows_of([*kit.results(kit.ended(job.batch_ref))])
+    assert [row.outcome for row in rows.values()] == ([Outcome.CANCELLED] * 2 if kit.kind.lists_unreached_rows else [])
 
 
 def test_cancelling_twice_and_after_the_end_is_no_error(kit: Kit) -> None:

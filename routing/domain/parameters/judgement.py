@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from routing.domain.parameters.lanes import Family, claude_traits
 from routing.domain.parameters.needs import NeedCount, Needs
@@ -72,6 +73,7 @@ def judge(family: Family, model_id: str, needs: Mapping[Need, NeedCount]) -> Lan
     )
 
 
+@lru_cache(maxsize=1_024)
 def first_refusal(family: Family, model_id: str, needs: Needs) -> str | None:
     """Give why a lane cannot carry one row, as a sentence part; None where it can."""
     if family in _OPENAI_SHAPED or not needs:

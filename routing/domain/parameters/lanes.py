@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from catalog.domain.records import Endpoint
 
@@ -68,6 +69,7 @@ def offers(family: Family, endpoint: Endpoint) -> bool:
     return endpoint in _ENDPOINTS[family]
 
 
+@lru_cache(maxsize=256)
 def claude_traits(model_id: str) -> ClaudeTraits:
     """Give what a Claude model takes, by the generation in its name, in whatever spelling.
 

@@ -96,7 +96,8 @@ class RequestMaker:
             request["tools"] = [_tool(each["function"]) for each in tools]
             if choice := _tool_choice(body):
                 request["tool_choice"] = choice
-        _hold_to_schema(request, _value(body, "response_format"), structured=claude_traits(model_id).structured_outputs)
+        if wanted := _value(body, "response_format"):
+            _hold_to_schema(request, wanted, structured=claude_traits(model_id).structured_outputs)
         return request
 
 
@@ -212,7 +213,7 @@ def _tool_choice(body: Mapping[str, Raw]) -> dict[str, Any] | None:
 
 def _hold_to_schema(request: dict[str, Any], wanted: Any, *, structured: bool) -> None:  # noqa: ANN401 -- any JSON
     """Put the schema of the answer into the request: as its format, or as a tool that must be called."""
-    if not wanted or wanted["type"] != "json_schema":
+    if wanted["type"] != "json_schema":
         return
     described = wanted["json_schema"]
     schema = described["schema"]

@@ -28,6 +28,7 @@ from routing.providers.base import (
     BrokenLine,
     Deadlines,
     Fault,
+    JobEnding,
     JobReport,
     JobState,
     LineProblem,
@@ -152,11 +153,12 @@ class BedrockProvider:
         return jobs.read_report(answer, batch_ref)
 
     def results(self, report: JobReport, *, token: str, name_answer: AnswerNamer) -> Iterator[ResultItem]:
-        """Stream the output of a job."""
+        """Stream the output of a job; one that was stopped before its first answer may have none."""
         assert report.state is JobState.ENDED, "only an ended job has results"
         created_at_seconds = int(report.completed_at.timestamp()) if report.completed_at else 0
         for result_ref in report.result_refs:
-            with closing(self._download(result_ref)) as chunks:
+            may_be_missing = report.ending is JobEnding.CANCELLED
+            with closing(self._download(result_ref, may_be_missing=may_be_missing)) as chunks:
                 lines = split_lines(chunks, maximum_bytes=MAXIMUM_LINE_BYTES)
                 for line, (text, size_bytes) in enumerate(lines, start=1):
                     if size_bytes > MAXIMUM_LINE_BYTES:
@@ -218,13 +220,22 @@ class BedrockProvider:
             error.ambiguous = error.code in AMBIGUOUS_FAULTS
             raise
 
-    def _download(self, result_ref: str) -> Generator[bytes]:
+    def _download(self, result_ref: str, *, may_be_missing: bool) -> Generator[bytes]:
         """Stream one output; ends only at its real end."""
         bucket, key = jobs.place_of(result_ref)
-        with _translated(output=True):
-            answer = self._downloads.get_object(Bucket=bucket, Key=key)
-            with closing(answer["Body"]) as body:
-                yield from body.iter_chunks(_CHUNK_BYTES)
+        try:
+            with _translated():
+                answer = self._downloads.get_object(Bucket=bucket, Key=key)
+        except ProviderError as error:
+            if error.code != Fault.NOT_FOUND:
+                raise
+            if may_be_missing:
+                return
+            # Storage may lag behind the job's state.
+            error.permanent = False
+            raise
+        with _translated(), closing(answer["Body"]) as body:
+            yield from body.iter_chunks(_CHUNK_BYTES)
 
     @cached_property
     def _place(self) -> BedrockAccount:
@@ -283,19 +294,15 @@ def _session() -> Any:  # noqa: ANN401 -- boto3 comes without types
 
 
 @contextmanager
-def _translated(*, output: bool = False) -> Iterator[None]:
+def _translated() -> Iterator[None]:
     """Turn whatever the SDK and the transport raise into a ``ProviderError``.
 
-    The original is not chained: its text may hold the provider's sentence. A missing output is tried again, because
-    storage may lag behind the state.
+    The original is not chained: its text may hold the provider's sentence.
     """
     try:
         yield
     except ClientError as error:
-        refusal = jobs.refusal(error.response, at=datetime.now(UTC))
-        if output and refusal.code == Fault.NOT_FOUND:
-            refusal.permanent = False
-        raise refusal from None
+        raise jobs.refusal(error.response, at=datetime.now(UTC)) from None
     except (httpx2.HTTPError, httpx2.StreamError) as error:
         raise connection_error("Bedrock", error) from None
     except (BotoCoreError, AttributeError, LookupError, TypeError, ValueError):
