@@ -78,15 +78,16 @@ def test_a_batch_of_one_model_names_it(api: Api, simulator: RunningSimulator) ->
     assert api.accept(api.quote(row("a"))["id"]).json()["model"] == "gpt-4o-mini"
 
 
-def test_while_it_runs_there_are_no_results_and_no_receipt(api: Api, accepted: dict[str, Any]) -> None:
+def test_while_it_runs_its_results_are_incomplete_and_there_is_no_receipt(api: Api, accepted: dict[str, Any]) -> None:
     while dispatch.start_next_sub_lane() or dispatch.submit_next_job():
         pass
     batch = api.batch(accepted["id"])
     assert [lane["status"] for lane in batch["lanes"]] == ["submitted", "submitted"]
     assert batch["request_counts"] == {"total": 4, "completed": 0, "failed": 0}
-    for part in ("results", "receipt"):
-        error = error_of(api.get(f"/v1/batches/{batch['id']}/{part}"), 404, "not_found", "batch_id")
-        assert "in_progress" in error["message"]
+    error = error_of(api.get(f"/v1/batches/{batch['id']}/receipt"), 404, "not_found", "batch_id")
+    assert "in_progress" in error["message"]
+    results = api.get(f"/v1/batches/{batch['id']}/results")
+    assert (results.getvalue(), results["X-Incomplete"], results["X-Last-Line"]) == (b"", "true", "0.0")
 
 
 def test_at_its_end_everything_adds_up(api: Api, accepted: dict[str, Any], run: Callable[[], None]) -> None:

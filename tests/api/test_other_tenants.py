@@ -122,6 +122,6 @@ def test_another_tenants_batch_and_all_that_came_of_it_are_not_there(
         assert ours.status_code == 200, path
         theirs = error_of(other.get(f"/v1/{path}"), 404, "not_found", param)
         assert "acme" not in theirs["message"]
-    error_of(other.post(f"/v1/batches/{batch_id}/cancel", {}), 404, "not_found")
+    error_of(other.post(f"/v1/batches/{batch_id}/cancel", {}), 404, "not_found", "batch_id")
     assert other.get("/v1/batches").json()["data"] == []
     assert other.get("/v1/receipts").json()["data"] == []

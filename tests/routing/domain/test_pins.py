@@ -44,7 +44,7 @@ groups = st.builds(
     rate_version_id=amounts,
     sell_rates=rates,
     reservation_micro_usd=amounts,
-    lanes=st.lists(lanes, min_size=1, max_size=3).map(tuple),
+    lanes=st.lists(lanes, min_size=1, max_size=3, unique_by=lambda lane: lane.lane_id).map(tuple),
 )
 plans = st.builds(
     BatchPlan,
