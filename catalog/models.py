@@ -104,6 +104,8 @@ class Lane(models.Model):
     minimum_rows = models.PositiveIntegerField(default=1)
     maximum_rows_per_job = models.PositiveIntegerField()
     maximum_bytes_per_job = models.PositiveBigIntegerField()
+    # Where its provider's adapter cannot carry it, it cannot be in rotation.
+    is_carried = models.BooleanField(default=True)
 
     class Meta:
         constraints: ClassVar = [

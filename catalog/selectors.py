@@ -210,7 +210,7 @@ def _overview(catalog: Catalog, row: models.Lane) -> LaneOverview:
     return LaneOverview(
         lane=catalog.lanes[key],
         provider_name=row.provider.name,
-        has_adapter=row.provider.has_adapter,
+        has_adapter=row.provider.has_adapter and row.is_carried,
         health=catalog.sla.health(*key),
         changed_at=row.rotation_changed_at,
         changed_by=row.rotation_changed_by.name if row.rotation_changed_by else "",

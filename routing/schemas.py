@@ -129,6 +129,15 @@ class ExplanationOut(Schema):
     text: str
 
 
+class DroppedOut(Schema):
+    """A parameter that a lane leaves out of its rows because it cannot change an answer there."""
+
+    lane_id: str
+    model: str
+    parameter: str
+    row_count: int
+
+
 class QuoteOut(Schema):
     """A quote."""
 
@@ -147,6 +156,7 @@ class QuoteOut(Schema):
     estimate: EstimateOut
     lanes: list[QuoteLaneOut]
     explanation: list[ExplanationOut]
+    dropped: list[DroppedOut]
     timings_ms: dict[str, float]
     batch_id: str | None
 

@@ -38,7 +38,7 @@ def build_document(facts: list[Fact]) -> dict[str, Any]:
     _retire(models, facts)
     return {
         "facts_as_of": reviewed.AS_OF,
-        "providers_with_adapter": ["openai"],
+        "providers_with_adapter": ["openai", "anthropic", "bedrock"],
         "providers": [{"slug": slug, "name": name} for slug, name in reviewed.PROVIDERS.items()],
         "models": [_finished(models[slug]) for slug in sorted(models)],
     }
@@ -149,6 +149,11 @@ def _add(models: dict[str, Any], entry: dict[str, Any]) -> None:
             "model_id": entry["model_id"],
             "retires_on": fact.get("deprecation_date"),
             **reviewed.LIMITS[entry["provider"]],
+            **(
+                {}
+                if reviewed.is_carried(entry["provider"], entry["region"], entry["model_id"])
+                else {"is_carried": False}
+            ),
             "rates": {"provider_batch": _published(fact, "batch_"), "list": _published(fact, "")},
         }
     )

@@ -51,6 +51,9 @@ LIMITS: dict[str, dict[str, int]] = {
     },
 }
 
+# Where our Bedrock account stands: an account sends to one region.
+BEDROCK_REGION = "us-east-1"
+
 # First match wins. Public: the maker publishes the tokenizer and the table was fitted to it. Everything else borrows
 # the nearest table and gets the wide band.
 _VOCABULARIES: tuple[tuple[str, str, bool], ...] = (
@@ -82,6 +85,11 @@ def endpoints(mode: str, maker: str) -> list[str]:
     if mode == "responses":
         return ["/v1/responses"]
     return ["/v1/chat/completions", "/v1/responses"] if maker == "openai" else ["/v1/chat/completions"]
+
+
+def is_carried(provider: str, region: str, model_id: str) -> bool:
+    """Say whether the provider's adapter can carry a lane; Bedrock's speaks Claude's bodies and no other maker's."""
+    return provider != "bedrock" or (region == BEDROCK_REGION and model_id.startswith("anthropic.claude-"))
 
 
 def house_models() -> list[dict[str, Any]]:
@@ -129,6 +137,7 @@ def _house_lane(
         "model_id": model_id,
         "retires_on": None,
         **LIMITS[provider],
+        **({} if is_carried(provider, region, model_id) else {"is_carried": False}),
         "rates": rates,
     }
 

@@ -59,7 +59,7 @@ class HealthEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class LaneEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One model at one provider in one region."""
+    """One model at one provider in one region. ``is_carried`` False: the provider's adapter cannot carry it."""
 
     lane_id: str
     provider: str
@@ -72,6 +72,7 @@ class LaneEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     maximum_bytes_per_job: int
     rates: CardsEntry
     health: HealthEntry | None = None
+    is_carried: bool = True
 
 
 class NameEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -106,7 +107,7 @@ class ProviderEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class CatalogDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The whole catalog. Lanes of providers that are not in ``providers_with_adapter`` are out of rotation."""
+    """The whole catalog. Lanes that no adapter carries, as of providers outside the list, are out of rotation."""
 
     facts_as_of: date
     providers_with_adapter: tuple[str, ...]

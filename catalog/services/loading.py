@@ -51,7 +51,7 @@ def load_catalog(document: CatalogDocument) -> LoadReport:
     Loading the same document again writes nothing and moves no version. Rates that differ from the document's last
     ones become new versions, valid from now; a version that somebody else made stands until then. A lane's rotation and
     its ceiling of enqueued tokens belong to the operators: they are set when the lane is made, the rotation later only
-    where a provider gains or loses its adapter. What the document no longer names stays: retire it by its date.
+    where it gains or loses its adapter. What the document no longer names stays: retire it by its date.
 
     Raises:
         django.db.IntegrityError: The document gives a known model or lane another identity, or one name two models.
@@ -138,13 +138,17 @@ class _Load:
             for lane in entry.lanes:
                 key = (models[entry.slug].pk, lane.lane_id)
                 provider = providers[lane.provider]
+                has_adapter = provider.has_adapter and lane.is_carried
                 identity = {
                     "model_id": key[0],
                     "lane_id": lane.lane_id,
                     "enqueued_tokens_limit": lane.enqueued_tokens_limit,
-                    **self._first_rotation(provider),
+                    **self._first_rotation(has_adapter=has_adapter),
                 }
-                values = {**_lane_values(lane, provider), **self._rotation_by_adapter(known.get(key), provider)}
+                values = {
+                    **_lane_values(lane, provider),
+                    **self._rotation_by_adapter(known.get(key), has_adapter=has_adapter),
+                }
                 if "rotation" in values:
                     rotations.append((known[key], known[key].rotation, values))
                 wanted[key] = (identity, values)
@@ -162,17 +166,17 @@ class _Load:
         if log:
             LaneRotation.objects.bulk_create(log)
 
-    def _first_rotation(self, provider: Provider) -> dict[str, Any]:
-        rotation, reason = (Rotation.IN, "") if provider.has_adapter else (Rotation.OUT, NO_ADAPTER)
+    def _first_rotation(self, *, has_adapter: bool) -> dict[str, Any]:
+        rotation, reason = (Rotation.IN, "") if has_adapter else (Rotation.OUT, NO_ADAPTER)
         return {"rotation": rotation.value, "rotation_reason": reason, "rotation_changed_at": self.at}
 
-    def _rotation_by_adapter(self, lane: Lane | None, provider: Provider) -> dict[str, Any]:
-        """Give what the provider's adapter makes of a known lane's rotation; an operator's own reason stands."""
+    def _rotation_by_adapter(self, lane: Lane | None, *, has_adapter: bool) -> dict[str, Any]:
+        """Give what an adapter, or none, makes of a known lane's rotation; an operator's own reason stands."""
         if lane is None:
             return {}
-        if provider.has_adapter and lane.rotation == Rotation.OUT and lane.rotation_reason == NO_ADAPTER:
+        if has_adapter and lane.rotation == Rotation.OUT and lane.rotation_reason == NO_ADAPTER:
             rotation, reason = Rotation.IN, ADAPTER_FOUND
-        elif not provider.has_adapter and lane.rotation != Rotation.OUT:
+        elif not has_adapter and lane.rotation != Rotation.OUT:
             rotation, reason = Rotation.OUT, NO_ADAPTER
         else:
             return {}
@@ -271,4 +275,5 @@ def _lane_values(entry: LaneEntry, provider: Provider) -> dict[str, Any]:
         "minimum_rows": entry.minimum_rows,
         "maximum_rows_per_job": entry.maximum_rows_per_job,
         "maximum_bytes_per_job": entry.maximum_bytes_per_job,
+        "is_carried": entry.is_carried,
     }

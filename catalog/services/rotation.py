@@ -24,7 +24,7 @@ def rotate_lane(model_slug: str, lane_id: str, rotation: Rotation, reason: str, 
     Raises:
         NotFound: There is no such lane.
         InvalidRequest: The reason (stripped) is not 3 to 200 characters; or the lane cannot come in, because its
-            provider has no adapter (``no_adapter``) or it has retired (``retired``).
+            provider has no adapter for it (``no_adapter``) or it has retired (``retired``).
     """
     reason = reason.strip()
     if not REASON_MIN_CHARACTERS <= len(reason) <= REASON_MAX_CHARACTERS:
@@ -42,9 +42,9 @@ def rotate_lane(model_slug: str, lane_id: str, rotation: Rotation, reason: str, 
     if lane.rotation == rotation:
         return False
     at = clock.now()
-    if rotation != Rotation.OUT and not lane.provider.has_adapter:
+    if rotation != Rotation.OUT and not (lane.provider.has_adapter and lane.is_carried):
         raise InvalidRequest(
-            f"{lane.provider.name} has no adapter yet: the lane stays out.", code="no_adapter", param="rotation"
+            f"{lane.provider.name} has no adapter for this lane yet: it stays out.", code="no_adapter", param="rotation"
         )
     if rotation != Rotation.OUT and lane.retires_at is not None and lane.retires_at <= at:
         raise InvalidRequest("The provider has retired this lane.", code="retired", param="rotation")

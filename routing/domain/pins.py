@@ -9,7 +9,7 @@ from typing import Self
 
 import msgspec
 
-from catalog.domain.records import Catalog, Lane, Rates
+from catalog.domain.records import Catalog, Lane, Model, Rates
 from routing.domain.plan import QuotedGroup, QuotedLane, QuotePlan
 
 
@@ -31,6 +31,8 @@ class LanePlan(msgspec.Struct, frozen=True, kw_only=True):
     enqueued_tokens_limit: int
     maximum_rows_per_job: int
     maximum_bytes_per_job: int
+    # What a row without a limit of its own may put out, for providers that must be told one.
+    max_output_tokens: int
 
     def to_bytes(self) -> bytes:
         """Give the stored form."""
@@ -110,7 +112,7 @@ def _group(group: QuotedGroup, catalog: Catalog) -> GroupPlan:
 
 def _lane(quoted: QuotedLane, catalog: Catalog) -> LanePlan:
     return msgspec.structs.replace(
-        pin_lane(catalog.lanes[quoted.model_slug, quoted.lane_id]),
+        pin_lane(catalog.lanes[quoted.model_slug, quoted.lane_id], catalog.models[quoted.model_slug]),
         index=quoted.lane_index,
         row_count=quoted.row_count,
         input_tokens=quoted.input_tokens,
@@ -118,7 +120,7 @@ def _lane(quoted: QuotedLane, catalog: Catalog) -> LanePlan:
     )
 
 
-def pin_lane(lane: Lane) -> LanePlan:
+def pin_lane(lane: Lane, model: Model) -> LanePlan:
     """Give what is pinned of a lane that joins a batch later: no rows by the quote, and never a fee."""
     assert lane.rate_card is not None, "a lane that takes rows has a rate card"
     return LanePlan(
@@ -134,4 +136,5 @@ def pin_lane(lane: Lane) -> LanePlan:
         enqueued_tokens_limit=lane.enqueued_tokens_limit,
         maximum_rows_per_job=lane.maximum_rows_per_job,
         maximum_bytes_per_job=lane.maximum_bytes_per_job,
+        max_output_tokens=model.max_output_tokens,
     )

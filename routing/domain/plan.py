@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from catalog.domain.records import Endpoint, LaneHealth, Rates
+from routing.domain.parameters.judgement import SaidParameter
 from routing.domain.placement import RowPlacement
 
 
@@ -46,6 +47,7 @@ class GroupCharge:
 class QuotedLane:
     """One sub-lane as quoted. ``lane_index`` counts over the whole quote and is what :class:`RowPlacement` names.
 
+    ``dropped`` and ``mapped`` say which parameters of its rows the lane leaves out, or sends in a form of its own.
     ``sell`` are the rates this quote charges: the primary lane's, for every lane of a group. Usage charges of a
     group's lanes add up to the group's.
     """
@@ -67,6 +69,8 @@ class QuotedLane:
     fee_micro_usd: int
     health: LaneHealth
     score_micro_usd: int
+    dropped: tuple[SaidParameter, ...] = ()
+    mapped: tuple[SaidParameter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import NoReturn
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Raw
 
 from billing.domain.money import round_pico_to_micro
 from catalog.domain.records import Catalog, Endpoint, Model, Rates
-from ground.errors import InvalidRequest
+from routing.domain.asks import bodies_of, judge_lanes, say_judgements
 from routing.domain.estimate.images import image_rule
 from routing.domain.estimate.tables import vocabulary_named
 from routing.domain.estimate.tokens import ModelRules, RowFacts, RowTokens, estimate_rows
@@ -30,12 +31,12 @@ from routing.domain.plan import (
     QuotePlan,
 )
 from routing.domain.pricing import price_group
+from routing.domain.refusal import refuse_group
 from routing.domain.resolve import ModelRefused, ResolvedModel, resolve_model
 from routing.domain.scoring import (
     Candidate,
     GroupDemand,
     Ranking,
-    RejectionCode,
     WorkflowProfile,
     explain,
     rank_lanes,
@@ -97,7 +98,7 @@ def make_quote_plan(
     group_indexes, models = _group_rows(table, resolved)
     watch.lap("resolve")
     columns = _Columns(row_count=len(table), group_indexes=group_indexes)
-    quoted = tuple(_quote_groups(table, models, catalog, workflow, settings, columns, watch))
+    quoted = tuple(_quote_groups(body, table, models, catalog, workflow, settings, columns, watch))
     plan = QuotePlan(
         endpoint=table.endpoint,
         workflow_name=workflow.name,
@@ -184,6 +185,7 @@ def _group_rows(
 
 
 def _quote_groups(
+    body: bytes,
     table: RowTable,
     models: list[ResolvedModel],
     catalog: Catalog,
@@ -201,9 +203,10 @@ def _quote_groups(
         columns.input_tokens[rows] = tokens.input_tokens
         watch.lap("estimate")
         lanes = [lane for lane in resolved.model.lanes if lane.model_snapshot == resolved.model_snapshot]
-        ranking = rank_lanes(lanes, catalog.sla, workflow, _demand(tokens), settings.fee_micro_usd)
+        demand = replace(_demand(tokens), judgements=judge_lanes(lanes, partial(bodies_of, body, table, rows)))
+        ranking = rank_lanes(lanes, catalog.sla, workflow, demand, settings.fee_micro_usd)
         if not ranking.eligible:
-            _refuse_group(resolved, ranking)
+            refuse_group(resolved, ranking, demand, table, rows)
         watch.lap("score")
         shares = split_group(
             ranking.eligible, tokens.input_tokens, fan_out=workflow.fan_out, fill_percent=settings.fill_percent
@@ -213,7 +216,8 @@ def _quote_groups(
             columns.lane_indexes[rows[share.start : share.stop]] = first_lane + offset
         columns.lane_count += len(shares)
         watch.lap("split")
-        yield _quote_group(index, first_lane, resolved, tokens, shares, ranking, workflow, settings)
+        quoted = _quote_group(index, first_lane, resolved, tokens, shares, ranking, workflow, settings)
+        yield say_judgements(quoted, shares, demand, partial(_share_bodies, body, table, rows))
         watch.lap("price")
 
 
@@ -244,13 +248,8 @@ def _demand(tokens: RowTokens) -> GroupDemand:
     )
 
 
-def _refuse_group(resolved: ResolvedModel, ranking: Ranking) -> NoReturn:
-    """Say that no lane can take a group: too few rows if only that stands in the way of one, else none is available."""
-    slug = resolved.model.slug
-    reasons = "; ".join(f"{item.lane.lane_id}: {item.reason_text}" for item in ranking.rejected)
-    too_few = any(item.reason == RejectionCode.BELOW_MINIMUM_ROWS for item in ranking.rejected)
-    message = f"No lane can take the rows of model {slug} now: {reasons or 'it has no lane'}."
-    raise InvalidRequest(message, code="lane_minimum" if too_few else "lane_unavailable", param="body.model")
+def _share_bodies(body: bytes, table: RowTable, rows: npt.NDArray[np.int64], share: Share) -> Iterator[dict[str, Raw]]:
+    return bodies_of(body, table, rows[share.start : share.stop])
 
 
 def _quote_group(

@@ -6,11 +6,12 @@ All terms are integers in micro-USD, so that a candidate's score can be added up
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from billing.domain.money import round_pico_to_micro
 from catalog.domain.records import Lane, LaneHealth, Rotation, SlaSnapshot
+from routing.domain.parameters.judgement import LaneJudgement
 
 PPM_PER_PERCENT = 10_000
 
@@ -32,15 +33,20 @@ class RejectionCode(enum.StrEnum):
     DRAIN = "drain"
     NO_RATE = "no_rate"
     BELOW_MINIMUM_ROWS = "below_minimum_rows"
+    UNSUPPORTED_PARAMETER = "unsupported_parameter"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDemand:
-    """What one model group asks of a lane. ``input_tokens`` and ``output_tokens`` are estimates."""
+    """What one model group asks of a lane. ``input_tokens`` and ``output_tokens`` are estimates.
+
+    ``judgements`` says by lane id what lanes make of the rows' parameters; a lane that is missing carries all.
+    """
 
     row_count: int
     input_tokens: int
     output_tokens: int
+    judgements: Mapping[str, LaneJudgement] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,4 +172,7 @@ def _rejection(lane: Lane, demand: GroupDemand) -> tuple[RejectionCode, str] | N
             RejectionCode.BELOW_MINIMUM_ROWS,
             f"it takes {lane.minimum_rows} rows or more, the group has {demand.row_count}",
         )
+    judgement = demand.judgements.get(lane.lane_id)
+    if judgement is not None and judgement.refused:
+        return RejectionCode.UNSUPPORTED_PARAMETER, judgement.refused[0].reason
     return None

@@ -190,6 +190,7 @@ def _submit(lease: Lease, job: ProviderJob, payload: Payload, provider: Provider
 def _lines(lease: Lease, job: ProviderJob, payload: Payload, provider: Provider) -> Iterator[bytes]:
     """Give the encoded rows; the last thing before they are sent is to prove and to note that the job is still ours."""
     endpoint = Endpoint(job.batch.endpoint)
+    lane = lane_plan_of(job.sub_lane)
     keep = Keeper(lease)
     refused: list[int] = []
     refusal: ProviderError | None = None
@@ -199,8 +200,9 @@ def _lines(lease: Lease, job: ProviderJob, payload: Payload, provider: Provider)
             line = provider.encode_row(
                 row_key=make_row_key(job.token, row),
                 endpoint=endpoint,
-                model_id=job.sub_lane.model_id,
+                model_id=lane.model_id,
                 body=payload.body_of(row),
+                max_output_tokens=lane.max_output_tokens or None,
             )
         except ProviderError as error:
             refused.append(row)

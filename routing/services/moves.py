@@ -15,11 +15,13 @@ from django.db.models import F, Max
 
 from catalog.domain.records import Lane
 from catalog.selectors import current_catalog
+from routing.domain.asks import judge_lanes
 from routing.domain.moving import next_lane
+from routing.domain.parameters.judgement import LaneJudgement
 from routing.domain.pins import BatchPlan, LanePlan, pin_lane
 from routing.domain.scoring import GroupDemand
 from routing.models import Batch, BatchEnding, ProviderAccount, ProviderJob, SubLane, SubLaneState
-from routing.payloads import open_payload
+from routing.payloads import Payload, open_payload
 from routing.selectors import workflow_named
 from routing.services.jobs import Rows, cut_rows, intended_job
 
@@ -54,28 +56,40 @@ def plan_move(job: ProviderJob, rows: Rows, at: datetime) -> Move | None:
     if batch.ending != BatchEnding.NONE or not len(rows):
         return None
     with open_payload(batch.quote_id) as payload:
-        input_tokens = int(payload.input_tokens[rows].sum())
-        lane = _target(job, len(rows), input_tokens, at)
+        demand = GroupDemand(
+            row_count=len(rows),
+            input_tokens=int(payload.input_tokens[rows].sum()),
+            # Not known for a part of a job; it weighs the same on every lane with these rates.
+            output_tokens=0,
+            judgements=_judgements(job, payload, rows),
+        )
+        lane = _target(job, demand, at)
         if lane is None:
             return None
         account = ProviderAccount.objects.filter(provider=lane.provider, kind=job.account.kind).first()
         if account is None:
             return None
         plan = BatchPlan.from_bytes(batch.plan).groups[sub_lane.group_index].quoted_lane(lane.lane_id)
-        pinned = plan or pin_lane(lane)
+        pinned = plan or pin_lane(lane, current_catalog().models[lane.model_slug])
         parts = tuple(cut_rows(payload, pinned, rows))
         tokens = tuple(int(payload.input_tokens[part].sum()) for part in parts)
     return Move(lane=pinned, account=account, parts=parts, part_tokens=tokens)
 
 
-def _target(job: ProviderJob, row_count: int, input_tokens: int, at: datetime) -> Lane | None:
+def _judgements(job: ProviderJob, payload: Payload, rows: Rows) -> dict[str, LaneJudgement]:
+    """Give what the model's other lanes make of the rows' parameters: a lane that refuses one cannot heal them."""
+    model = current_catalog().models.get(job.sub_lane.model_slug)
+    others = [lane for lane in model.lanes if lane.lane_id != job.sub_lane.lane_id] if model else []
+    return judge_lanes(others, lambda: map(payload.body_of, rows.tolist()))
+
+
+def _target(job: ProviderJob, demand: GroupDemand, at: datetime) -> Lane | None:
     return next_lane(
         current_catalog(),
         model_slug=job.sub_lane.model_slug,
         model_snapshot=job.sub_lane.model_snapshot,
         tried_lane_ids=[*job.tried_lane_ids, job.sub_lane.lane_id],
-        # Output is not known for a part of a job; it weighs the same on every lane with these rates.
-        demand=GroupDemand(row_count=row_count, input_tokens=input_tokens, output_tokens=0),
+        demand=demand,
         workflow=workflow_named(job.batch.workflow),
         minutes_left=int((job.batch.expires_at - at).total_seconds() // 60),
         at=at,

@@ -160,6 +160,16 @@ def _answer(quote_id: str, plan: QuotePlan, expires_at: datetime) -> dict[str, A
         },
         "lanes": [_lane(lane) for lane in plan.lanes],
         "explanation": [_explanation(group.explanation) for group in plan.groups],
+        "dropped": [
+            {
+                "lane_id": lane.lane_id,
+                "model": lane.model_slug,
+                "parameter": said.parameter,
+                "row_count": said.row_count,
+            }
+            for lane in plan.lanes
+            for said in lane.dropped
+        ],
     }
 
 

@@ -24,7 +24,7 @@ API_CASES = cases_in("api")
 QUOTE_CASES = {
     case_id: case for case_id, case in cases_in("quote").items() if case["probe"] == "quote" and "also_ok" not in case
 }
-# Rows for Claude are not quoted while its lanes have no adapter.
+# Only the stand-in OpenAI runs here; rows for Claude go on to their results in the engine's own scenarios.
 ACCEPTED = sorted(
     case_id
     for case_id, case in QUOTE_CASES.items()

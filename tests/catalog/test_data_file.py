@@ -13,6 +13,7 @@ from catalog.domain.document import CatalogDocument, parse_document
 from catalog.domain.records import Catalog, Endpoint, Lane, LaneHealth, Rotation, TokenKind
 from catalog.selectors import current_catalog
 
+OUT_OF_REACH = (Rotation.OUT, "no_adapter")
 GATHERED = datetime(2026, 11, 29, tzinfo=UTC)
 
 
@@ -135,10 +136,22 @@ def test_a_retired_model_has_no_lane_and_names_a_living_successor(offered: Catal
     assert all(offered.models[slug].lanes for slug in successors if slug)
 
 
-def test_only_openai_lanes_are_in_rotation(offered: Catalog) -> None:
+def test_lanes_that_an_adapter_carries_are_in_rotation(offered: Catalog) -> None:
     for lane in offered.lanes.values():
-        expected = (Rotation.IN, "") if lane.provider == "openai" else (Rotation.OUT, "no_adapter")
+        is_ours = lane.provider == "bedrock" and lane.lane_id == "anthropic-bedrock-us-east-1"
+        expected = (Rotation.IN, "") if lane.provider in {"openai", "anthropic"} or is_ours else OUT_OF_REACH
         assert (lane.rotation, lane.rotation_reason) == expected
+
+
+def test_bedrock_s_adapter_carries_claude_in_one_region_alone(document: CatalogDocument) -> None:
+    carried = {lane.model_id for model in document.models for lane in model.lanes if lane.is_carried}
+    assert {model_id for model_id in carried if "anthropic." in model_id} == {
+        "anthropic.claude-3-5-sonnet-20241022-v2:0",
+        "anthropic.claude-haiku-4-5-20251001-v1:0",
+        "anthropic.claude-opus-5",
+        "anthropic.claude-sonnet-4-5-20250929-v1:0",
+    }
+    assert not {model_id for model_id in carried if "nova" in model_id or "llama" in model_id}
 
 
 def test_the_published_example_gives_only_health(offered: Catalog) -> None:

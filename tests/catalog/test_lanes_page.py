@@ -60,8 +60,9 @@ def test_the_page_shows_every_lane_those_in_rotation_first(desk: Client) -> None
     assert response.status_code == 200
     rows = _rows(response)
     assert len(rows) == len(set(rows)) == len(current_catalog().lanes)
-    openai = sum(lane.provider == "openai" for lane in current_catalog().lanes.values())
-    assert all("openai-direct" in row for row in rows[:openai])
+    taking = sum(lane.rotation is Rotation.IN for lane in current_catalog().lanes.values())
+    assert not any("openai-azure-global" in row for row in rows[:taking])
+    assert any("openai-azure-global" in row for row in rows[taking:])
 
 
 def test_a_row_says_what_an_operator_needs(desk: Client, clock: Clock) -> None:
@@ -123,7 +124,7 @@ def test_polling_answers_nothing_until_something_moves(desk: Client, operator: U
     ("query", "count"),
     [
         ({"text": "CLAUDE-3-5-HAIKU-latest"}, 1),
-        ({"text": "anthropic-bedrock-us-east-1", "rotation": "out"}, 4),
+        ({"text": "amazon-bedrock-us-east-1", "rotation": "out"}, 6),
         ({"text": "gpt-4o-mini", "provider": "openai", "rotation": "in"}, 1),
         ({"provider": "openai", "rotation": "out"}, 0),
         ({"rotation": "sideways"}, 148),
@@ -182,7 +183,7 @@ def test_an_unknown_rotation_redraws_the_form(desk: Client) -> None:
 
 
 def test_a_lane_without_adapter_can_only_stay_out(desk: Client) -> None:
-    url = "/ops/lanes/claude-3-5-haiku/anthropic-direct/rotate/"
+    url = "/ops/lanes/amazon.nova-lite/amazon-bedrock-us-east-1/rotate/"
     assert 'value="in"' not in desk.get(url).content.decode()
     assert desk.post(url, {"rotation": "in", "reason": "let us try"}).status_code == 422
 

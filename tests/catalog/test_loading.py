@@ -92,17 +92,33 @@ def test_an_operators_rotation_and_ceiling_outlive_a_reload(operator: User, docu
 
 
 def test_a_new_adapter_brings_only_lanes_in_that_waited_for_it(operator: User, document: CatalogDocument) -> None:
+    load_catalog(msgspec.structs.replace(document, providers_with_adapter=("openai",)))
     wider = msgspec.structs.replace(document, providers_with_adapter=("openai", "anthropic"))
     load_catalog(wider)
     lanes = current_catalog().lanes
     haiku = lanes["claude-3-5-haiku", "anthropic-direct"]
     assert (haiku.rotation, haiku.rotation_reason) == (Rotation.IN, "adapter_available")
     assert lanes["anthropic.claude-3-5-sonnet", "anthropic-bedrock-us-east-1"].rotation_reason == "no_adapter"
-    entry = LaneRotation.objects.get(lane__model__slug="claude-3-5-haiku")
+    entry = LaneRotation.objects.filter(lane__model__slug="claude-3-5-haiku").latest("pk")
     assert (entry.from_rotation, entry.to_rotation, entry.changed_by) == ("out", "in", None)
     rotate_lane("claude-3-5-haiku", "anthropic-direct", Rotation.OUT, "not this week", operator)
     load_catalog(wider)
     assert current_catalog().lanes["claude-3-5-haiku", "anthropic-direct"].rotation == Rotation.OUT
+
+
+def test_a_lane_beyond_its_adapter_stays_out_and_is_taken_out(db: None, document: CatalogDocument) -> None:
+    beyond = _with_model(
+        document,
+        "claude-3-5-haiku",
+        lanes=tuple(
+            msgspec.structs.replace(lane, is_carried=False) for lane in _model(document, "claude-3-5-haiku").lanes
+        ),
+    )
+    load_catalog(beyond)
+    lane = current_catalog().lanes["claude-3-5-haiku", "anthropic-direct"]
+    assert (lane.rotation, lane.rotation_reason) == (Rotation.OUT, "no_adapter")
+    load_catalog(document)
+    assert current_catalog().lanes["claude-3-5-haiku", "anthropic-direct"].rotation == Rotation.IN
 
 
 def test_a_lost_adapter_takes_its_lanes_out(db: None, document: CatalogDocument) -> None:

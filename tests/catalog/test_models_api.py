@@ -94,7 +94,7 @@ def test_an_operators_words_stay_inside(api: Client, operator: User) -> None:
     model = _get(api, "gpt-4o")
     assert model["available"] is False
     assert (model["lanes"][0]["rotation"], model["lanes"][0]["rotation_reason"]) == ("out", "operator")
-    assert _get(api, "claude-3-5-haiku")["lanes"][0]["rotation_reason"] == "no_adapter"
+    assert _get(api, "amazon.nova-lite")["lanes"][0]["rotation_reason"] == "no_adapter"
 
 
 def test_without_a_key_there_is_no_answer(db: None) -> None:

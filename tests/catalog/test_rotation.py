@@ -51,9 +51,12 @@ def test_a_reason_of_200_characters_is_kept_whole(operator: User) -> None:
     assert current_catalog().lanes[KEY].rotation_reason == "x" * 200
 
 
-def test_a_lane_without_adapter_stays_out(operator: User) -> None:
+@pytest.mark.parametrize(
+    "lane", [("gpt-4.1", "openai-azure-global"), ("amazon.nova-lite", "amazon-bedrock-us-east-1")], ids=str
+)
+def test_a_lane_without_adapter_stays_out(operator: User, lane: tuple[str, str]) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        rotate_lane("claude-3-5-haiku", "anthropic-direct", Rotation.IN, "let us try", operator)
+        rotate_lane(*lane, Rotation.IN, "let us try", operator)
     assert caught.value.code == "no_adapter"
 
 

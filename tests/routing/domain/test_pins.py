@@ -33,6 +33,7 @@ lanes = st.builds(
     enqueued_tokens_limit=amounts,
     maximum_rows_per_job=amounts,
     maximum_bytes_per_job=amounts,
+    max_output_tokens=amounts,
 )
 groups = st.builds(
     GroupPlan,

@@ -203,7 +203,10 @@ def test_steps_are_timed_by_the_injected_timer() -> None:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["gpt-4o", "gpt-4o-mini", "claude-3-5-haiku"]), st.text(max_size=60), st.integers(0, 900)
+            st.sampled_from(["gpt-4o", "gpt-4o-mini", "claude-3-5-haiku"]),
+            # Claude's lanes take no message without text.
+            st.text(max_size=60).map("a{}".format),
+            st.integers(0, 900),
         ),
         min_size=1,
         max_size=12,
@@ -249,3 +252,28 @@ def test_a_placement_cut_short_or_with_a_tail_is_refused() -> None:
     for broken in (packed[:-1], packed + b"\0"):
         with pytest.raises(ValueError, match=re.compile("length|buffer")):
             RowPlacement.unpack(broken)
+
+
+def test_what_claude_cannot_carry_is_refused_with_its_row_and_line() -> None:
+    good, bad = row("a", model="claude-3-5-haiku"), row("b", model="claude-3-5-haiku", logit_bias={"50256": -100})
+    with pytest.raises(RowErrors) as refused:
+        quote(good, good | {"custom_id": "c"}, bad)
+    (error,) = refused.value.errors
+    assert (error.code, error.param, error.row, error.line, error.custom_id) == (
+        "unsupported_parameter",
+        "body.logit_bias",
+        2,
+        3,
+        "b",
+    )
+
+
+def test_what_claude_can_do_without_is_dropped_and_said() -> None:
+    rows = [row(str(number), model="claude-3-5-haiku", store=True) for number in range(3)]
+    (lane,) = quote(*rows, row("plain", model="claude-3-5-haiku")).lanes
+    assert [(said.parameter, said.row_count) for said in lane.dropped] == [("body.store", 3)]
+
+
+def test_what_openai_shaped_lanes_get_is_never_dropped() -> None:
+    (lane,) = quote(row("a", store=True, logit_bias={"50256": -100})).lanes
+    assert (lane.dropped, lane.mapped) == ((), ())

@@ -54,6 +54,7 @@ def lane(index: int, *, rows: int, size_bytes: int, tokens: int) -> LanePlan:
         enqueued_tokens_limit=tokens,
         maximum_rows_per_job=rows,
         maximum_bytes_per_job=size_bytes,
+        max_output_tokens=0,
     )
 
 
