@@ -45,7 +45,8 @@ def _follow(sub_lane_id: int) -> None:
         sub_lane.ended_at = clock.now()
     else:
         sub_lane.state, sub_lane.reason = standing.state_and_reason()
-    sub_lane.reported_count = max(sub_lane.reported_count, min(sub_lane.row_count, standing.reported_count))
+    # It does not go back, but rows that left take their part of it along.
+    sub_lane.reported_count = min(sub_lane.row_count, max(sub_lane.reported_count, standing.reported_count))
     sub_lane.save(update_fields=["state", "reason", "reported_count", "ended_at"])
 
 
