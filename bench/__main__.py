@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-FIGURES = ("quote_path",)
+FIGURES = ("quote_path", "quote_steps")
 
 
 def main(names: list[str]) -> None:

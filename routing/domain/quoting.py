@@ -147,9 +147,7 @@ def _read_file(
     try:
         table = fast.read_rows(body, limits)
         watch.lap("parse")
-        return table, {
-            name: resolve_model(catalog, name, table.endpoint, at) for name in dict.fromkeys(table.model_names)
-        }
+        return table, {name: resolve_model(catalog, name, table.endpoint, at) for name in table.model_names}
     except (fast.Trouble, ModelRefused):
         exact.report_errors(body, limits, _model_check(catalog, at))
     raise AssertionError("the fast path refused a file that the exact path accepts")
@@ -179,9 +177,8 @@ def _group_rows(
     for found in resolved.values():
         models.setdefault(found.model_snapshot, found)
     order = {snapshot: index for index, snapshot in enumerate(models)}
-    index_of = {name: order[found.model_snapshot] for name, found in resolved.items()}
-    indexes = np.fromiter(map(index_of.__getitem__, table.model_names), dtype=np.int32, count=len(table))
-    return indexes, list(models.values())
+    index_of = np.array([order[resolved[name].model_snapshot] for name in table.model_names], dtype=np.int32)
+    return index_of[table.model_indexes], list(models.values())
 
 
 def _quote_groups(
@@ -195,7 +192,10 @@ def _quote_groups(
     watch: _Stopwatch,
 ) -> Iterator[QuotedGroup]:
     order = np.argsort(columns.group_indexes, kind="stable")
-    texts = prepare_texts(table.literals, order if len(models) > 1 else None)
+    texts = table.texts
+    if len(models) < len(table.model_names):
+        # two names of one model: its rows do not lie side by side
+        texts = prepare_texts(table.literals, order)
     firsts = np.searchsorted(columns.group_indexes[order], np.arange(len(models) + 1)).tolist()
     for index, resolved in enumerate(models):
         rows = order[firsts[index] : firsts[index + 1]]

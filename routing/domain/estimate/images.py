@@ -13,6 +13,8 @@ import struct
 from dataclasses import dataclass
 
 HEADER_CHARACTERS = 87_384
+SHORT_HEADER_CHARACTERS = 64
+JPEG_CHARACTERS = "/9"
 TILE_PX, TILE_FIT_PX, TILE_SHORT_SIDE_PX = 512, 2_048, 768
 PATCH_PX, PATCHES_AT_MOST = 32, 1_536
 UNKNOWN_SIZE_PX = (1_024, 1_024)
@@ -111,7 +113,9 @@ def data_uri_size_px(uri: str) -> tuple[int, int]:
     head, comma, encoded = uri.partition(",")
     if not comma or not head.endswith(";base64"):
         return 0, 0
-    cut = encoded[:HEADER_CHARACTERS]
+    # only a JPEG's size may stand behind other things
+    length = HEADER_CHARACTERS if encoded.startswith(JPEG_CHARACTERS) else SHORT_HEADER_CHARACTERS
+    cut = encoded[:length]
     try:
         header = base64.b64decode(cut[: len(cut) // 4 * 4], validate=True)
         return _size_px(header)

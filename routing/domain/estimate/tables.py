@@ -30,7 +30,7 @@ class Vocabulary:
     """
 
     name: str
-    weights: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.int16]
     message_tokens: int
     request_tokens: int
     ruled_tool_tokens: int | None
@@ -72,11 +72,12 @@ def _load(name: str) -> Vocabulary:
     )
 
 
-def _weights(name: str) -> npt.NDArray[np.int32]:
+def _weights(name: str) -> npt.NDArray[np.int16]:
     tables = _all_tables()
     if name == CLOSED:
-        return np.ascontiguousarray(tables.sum(axis=0, dtype=np.int32) // len(TABLE_ORDER))
-    return np.ascontiguousarray(tables[TABLE_ORDER.index(name)].astype(np.int32))
+        mean: npt.NDArray[np.int32] = tables.sum(axis=0, dtype=np.int32) // len(TABLE_ORDER)
+        return mean.astype(np.int16)
+    return np.ascontiguousarray(tables[TABLE_ORDER.index(name)])
 
 
 @functools.cache

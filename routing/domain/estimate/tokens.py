@@ -78,15 +78,17 @@ def estimate_rows(texts: RowTexts, first: int, facts: RowFacts, rules: ModelRule
         rules: Of the group's model.
     """
     vocabulary, stop = rules.vocabulary, first + len(facts.limits)
-    constant, bound, tool_texts = _extras(facts, rules)
+    constant, bound, tools = _extras(facts, rules)
     scaled = weigh_rows(texts, first, stop, vocabulary)
     text_bytes = texts.text_bytes[first:stop]
-    if tool_texts:
-        tools = prepare_texts(RowLiterals.of([(literal,) for literal in tool_texts.values()]))
-        positions = list(tool_texts)
-        scaled[positions] += weigh_rows(tools, 0, len(tools), vocabulary)
+    if tools:
+        places = {literal: index for index, literal in enumerate(dict.fromkeys(tools.values()))}
+        weighed = prepare_texts(RowLiterals.of([(literal,) for literal in places]))
+        which = [places[literal] for literal in tools.values()]
+        positions = list(tools)
+        scaled[positions] += weigh_rows(weighed, 0, len(weighed), vocabulary)[which]
         text_bytes = text_bytes.copy()
-        text_bytes[positions] += tools.text_bytes
+        text_bytes[positions] += weighed.text_bytes[which]
     text = (scaled + WEIGHT_SCALE // 2) // WEIGHT_SCALE
     low = -(-text_bytes * vocabulary.band_low_per_mille // 1_000)
     high = text_bytes * vocabulary.band_high_per_mille // 1_000

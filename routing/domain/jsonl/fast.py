@@ -1,103 +1,75 @@
 """The fast path: bytes to a row table in one pass, or a sign of trouble.
 
-One typed decode of the whole body leaves message content raw; the names on each line are counted from its quotes. A
-row is taken as it is when it holds exactly the names that the decode kept, so none stood twice and none was skipped.
-Any other row is decoded alone, and judged by :mod:`exact` where the plain decode leaves a doubt. The slow twin in the
-tests proves that both give the same table.
+One typed decode of the whole body leaves text raw. It skips names it does not know and takes the last of two equal
+ones, so quotes are counted: names, values and raw texts that the decode gave explain a number of quotes, and where
+the body holds just as many, nothing else stands in it. Rows with more are decoded alone, and judged by :mod:`exact`
+where the plain decode leaves a doubt. The slow twin in the tests proves that both give the same table.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
-from typing import Literal as Choice
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import orjson
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw
 
 from catalog.domain.records import Endpoint
 from routing.domain.estimate.tokens import RowExtras
-from routing.domain.estimate.weights import Literal, RowLiterals
+from routing.domain.estimate.weights import Literal, RowLiterals, RowTexts, prepare_texts
 from routing.domain.jsonl import exact
+from routing.domain.jsonl.account import Account, is_whole
 from routing.domain.jsonl.checks import (
-    MAXIMUM_CHOICES,
-    MAXIMUM_CUSTOM_ID_CHARACTERS,
-    MAXIMUM_LIMIT_TOKENS,
+    ENDPOINTS,
     check_body,
     check_custom_id,
     check_envelope,
     choice_count,
     output_limit_tokens,
 )
-from routing.domain.jsonl.faults import Json, RowFault
-from routing.domain.jsonl.lines import BYTE_ORDER_MARK, Lines, count_names, is_utf8, split_lines
-from routing.domain.jsonl.rare import RareNames, count_decoded_names
+from routing.domain.jsonl.contents import MAXIMUM_EMBEDDING_TEXT_BYTES
+from routing.domain.jsonl.faults import RowFault
+from routing.domain.jsonl.lines import Lines, is_utf8, split_lines
+from routing.domain.jsonl.rare import RawTexts, read_parts
 from routing.domain.jsonl.table import FileLimits, RowTable
 from routing.domain.jsonl.texts import counted_body
+from routing.domain.jsonl.typed import ROW_TYPES, Contents, RowType, decode_rows, read_contents
 
-ENVELOPE_NAMES = 4
-QUOTE = (0x22,)
+Counts = npt.NDArray[np.int64]
 
 
 class Trouble(Exception):
     """The file must be read by the exact path."""
 
 
-_Tokens = Annotated[int, msgspec.Meta(ge=1, le=MAXIMUM_LIMIT_TOKENS)]
-
-
-class _Message(msgspec.Struct, gc=False):
-    role: Choice["system", "developer", "user", "assistant", "tool", "function"]
-    content: Raw
-
-
-class _Body(msgspec.Struct, gc=False):
-    """The names that need no second look, and two that are looked at once for each text they have."""
-
-    model: str
-    messages: list[_Message]
-    max_tokens: _Tokens | UnsetType | None = UNSET
-    max_completion_tokens: _Tokens | UnsetType | None = UNSET
-    temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | UnsetType | None = UNSET
-    top_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | UnsetType | None = UNSET
-    n: Annotated[int, msgspec.Meta(ge=1, le=MAXIMUM_CHOICES)] | UnsetType | None = UNSET
-    seed: int | UnsetType | None = UNSET
-    stop: str | list[str] | UnsetType | None = UNSET
-    user: str | UnsetType | None = UNSET
-    presence_penalty: float | UnsetType | None = UNSET
-    frequency_penalty: float | UnsetType | None = UNSET
-    stream: bool | UnsetType | None = UNSET
-    tools: Raw | UnsetType = UNSET
-    response_format: Raw | UnsetType = UNSET
-
-
-class _Row(msgspec.Struct, gc=False):
-    custom_id: Annotated[str, msgspec.Meta(max_length=MAXIMUM_CUSTOM_ID_CHARACTERS)]
-    method: Choice["POST"]
-    url: Choice["/v1/chat/completions"]
-    body: _Body
-
-
-_decode_rows = msgspec.json.Decoder(_Row).decode_lines
-_first_byte = struct.Struct("B").unpack_from
-
-
 @dataclass(slots=True, kw_only=True)
 class _Columns:
+    """One entry a row; ``own_literals`` has rows whose texts are not just their contents, ``odd`` those read alone."""
+
     custom_ids: list[str]
     model_names: list[str]
     literals: RowLiterals
-    message_counts: list[int]
-    limits: list[int]
-    choices: list[int]
+    message_counts: Counts
+    limits: Counts
+    choices: Counts
     endpoint: Endpoint | None = None
     own_literals: dict[int, Sequence[Literal]] = field(default_factory=dict)
     extras: dict[int, RowExtras] = field(default_factory=dict)
+    odd: set[int] = field(default_factory=set)
+
+    def by_model(self) -> tuple[tuple[str, ...], npt.NDArray[np.int32], Counts | None]:
+        """Give the names in order of first appearance, each row's name as an index, and the rows sorted by it.
+
+        There is no order where there is but one name.
+        """
+        index_of = {name: index for index, name in enumerate(dict.fromkeys(self.model_names))}
+        indexes = np.fromiter(map(index_of.__getitem__, self.model_names), dtype=np.int32, count=len(self.model_names))
+        return tuple(index_of), indexes, np.argsort(indexes, kind="stable") if len(index_of) > 1 else None
 
 
 def read_rows(body: bytes, limits: FileLimits) -> RowTable:
@@ -111,76 +83,147 @@ def read_rows(body: bytes, limits: FileLimits) -> RowTable:
         raise Trouble
     if not is_utf8(body):
         raise Trouble
-    name_counts = count_names(lines)
-    columns, odd_rows = _read_common(lines, name_counts)
     try:
-        for row in odd_rows:
-            _read_alone(columns, row, lines.text(row), int(name_counts[row]))
-    except RowFault as fault:
-        raise Trouble from fault
-    _check_ids(columns.custom_ids)
-    return _table(columns, lines)
-
-
-def _read_common(lines: Lines, name_counts: npt.NDArray[np.int64]) -> tuple[_Columns, list[int]]:
-    """Fill the columns from one decode of the whole body; give the rows that must be read alone."""
-    view = memoryview(lines.body)[len(BYTE_ORDER_MARK) if lines.body.startswith(BYTE_ORDER_MARK) else 0 :]
-    try:
-        rows = _decode_rows(view)
-    except msgspec.ValidationError:
-        return _empty_columns(len(lines)), list(range(len(lines)))
-    except (msgspec.DecodeError, RecursionError) as error:
+        return _read_lines(lines)
+    except (RowFault, msgspec.DecodeError, RecursionError) as error:
         raise Trouble from error
-    if len(rows) != len(lines):
-        raise Trouble
+
+
+def _read_lines(lines: Lines) -> RowTable:
+    """Fill the columns from one decode of the whole body, then from the rows that must be read alone."""
+    kind = _row_type(lines.text(0))
+    rows, odd = decode_rows(lines, kind)
     bodies = [row.body for row in rows]
-    contents = [message.content for body in bodies for message in body.messages]
-    message_counts = [len(body.messages) for body in bodies]
+    contents = read_contents(bodies, kind.endpoint)
+    common = {name: [*map(attrgetter(name), bodies)] for name in kind.common_names}
     columns = _Columns(
         custom_ids=[row.custom_id for row in rows],
         model_names=[body.model for body in bodies],
-        literals=RowLiterals(flat=contents, counts=np.array(message_counts, dtype=np.int64)),
-        message_counts=message_counts,
-        limits=[body.max_tokens or 0 for body in bodies],
-        choices=[1] * len(rows),
+        literals=RowLiterals.end_to_end(contents.flat, contents.counts),
+        message_counts=contents.message_counts,
+        limits=np.zeros(len(rows), dtype=np.int64),
+        choices=np.ones(len(rows), dtype=np.int64),
+        odd=odd | contents.odd,
     )
-    surplus = name_counts - 2 * columns.literals.counts - (ENVELOPE_NAMES + 2)
-    surplus -= [(body.max_tokens is not UNSET) + (body.temperature is not UNSET) for body in bodies]
-    rare = RareNames(columns=columns)
-    odd = {row for row in np.flatnonzero(surplus).tolist() if not rare.take(row, bodies[row], int(surplus[row]))}
-    odd.update(row for row in _without_plain_text(columns.literals) if row not in rare.taken)
-    odd.update(row for row, body in enumerate(bodies) if not body.messages)
-    if not all(map(str.strip, set(columns.model_names))):
+    if kind.limit_name:
+        limits = [value or 0 for value in common[kind.limit_name]]
+        columns.limits = np.fromiter(limits, dtype=np.int64, count=len(rows))
+    account = Account(lines=lines, common=common, contents=contents, literals=columns.literals)
+    if columns.odd or not account.is_plain():
+        columns.message_counts = columns.message_counts.copy()
+        _read_rare(columns, account, kind, bodies)
+    if len(columns.odd) < len(rows):
+        columns.endpoint = kind.endpoint
+    if kind.endpoint is Endpoint.EMBEDDINGS:
+        _set_odd_embeddings_apart(columns)
+    for row in sorted(columns.odd):
+        _read_alone(columns, row, lines.text(row))
+    names, indexes, order = columns.by_model()
+    columns.literals = _merged(columns.literals, columns.own_literals)
+    if not all(map(str.strip, names)):
         raise Trouble
-    if len(odd) < len(rows):
-        columns.endpoint = Endpoint.CHAT_COMPLETIONS
-    return columns, sorted(odd)
+    _check_ids(columns.custom_ids)
+    return _table(columns, lines, names, indexes, prepare_texts(columns.literals, order))
 
 
-def _without_plain_text(literals: RowLiterals) -> set[int]:
-    """Give the rows that hold content which is not a string."""
-    first_bytes = [*map(_first_byte, literals.flat)]
-    if first_bytes.count(QUOTE) == len(first_bytes):
-        return set()
-    odd = [index for index, first_byte in enumerate(first_bytes) if first_byte != QUOTE]
-    return set(np.searchsorted(np.cumsum(literals.counts), odd, side="right").tolist())
+def _row_type(line: bytes) -> RowType:
+    """Guess a file's endpoint by its first row."""
+    try:
+        first = orjson.loads(line)
+        return ROW_TYPES[ENDPOINTS[first["url"]]]
+    except (orjson.JSONDecodeError, TypeError, KeyError) as error:
+        raise Trouble from error
 
 
-def _read_alone(columns: _Columns, row: int, line: bytes, name_count: int) -> None:
+def _read_rare(columns: _Columns, account: Account, kind: RowType, bodies: Sequence[Any]) -> None:
+    """Read what only some rows have, and set apart the rows that hold more quotes than that explains."""
+    _read_parts(columns, account.contents, account.are_strings)
+    unexplained = account.unexplained_quotes - account.unexplained_in(columns.odd)
+    explained = np.zeros(len(bodies), dtype=np.int64)
+    known_odd_count = len(columns.odd)
+    for name in kind.rare_names:
+        if not unexplained:
+            break
+        values = [*map(attrgetter(name), bodies)]
+        given = [row for row, value in enumerate(values) if value is not UNSET and row not in columns.odd]
+        if not given:
+            continue
+        quotes = np.full(len(given), 2)
+        if isinstance(values[given[0]], Raw):
+            quotes += _read_raw(columns, RawTexts(name=name, endpoint=kind.endpoint), values, given)
+        else:
+            _read_number(columns, name, values, given)
+        explained[given] += quotes
+        unexplained -= int(quotes.sum())
+    if unexplained or len(columns.odd) > known_odd_count:
+        columns.odd.update(account.unexplained_rows(explained))
+
+
+def _read_parts(columns: _Columns, contents: Contents, are_strings: npt.NDArray[np.bool_]) -> None:
+    """Give rows with content in parts their own literals and images."""
+    stops = np.cumsum(contents.counts)
+    rows = np.unique(np.searchsorted(stops, np.flatnonzero(~are_strings), side="right"))
+    for row in rows.tolist():
+        parts = read_parts(contents.flat[int(stops[row] - contents.counts[row]) : int(stops[row])])
+        if parts is None:
+            columns.odd.add(row)
+            continue
+        columns.own_literals[row], images = parts
+        if images:
+            columns.extras[row] = RowExtras(images=tuple(images))
+
+
+def _read_raw(columns: _Columns, raw_texts: RawTexts, values: Sequence[Any], given: Sequence[int]) -> list[int]:
+    """Take over a raw parameter: tools and schemas go to the rows that have them; give the quotes in each."""
+    quotes: list[int] = []
+    for row in given:
+        text = bytes(values[row])
+        known = raw_texts.known(text)
+        quotes.append(known.quote_count)
+        if not known.is_sure:
+            columns.odd.add(row)
+        if known.schemas:
+            plain = columns.literals.of_row(row) if row not in columns.own_literals else columns.own_literals[row]
+            columns.own_literals[row] = [*plain, *known.schemas]
+        if known.tools:
+            images = columns.extras[row].images if row in columns.extras else ()
+            columns.extras[row] = RowExtras(tools=known.tools, tools_key=text, images=images)
+    return quotes
+
+
+def _read_number(columns: _Columns, name: str, values: Sequence[Any], given: Sequence[int]) -> None:
+    """Take over a parameter that was decoded; one that only the letter can judge sets its row apart."""
+    for row in given if name in ("n", "stream", "max_completion_tokens") else ():
+        value = values[row]
+        if name == "n":
+            columns.choices[row] = value or 1
+        elif name == "stream" and value:
+            columns.odd.add(row)
+        elif name == "max_completion_tokens" and value:
+            if columns.limits[row] not in (0, value):
+                columns.odd.add(row)
+            columns.limits[row] = value
+
+
+def _set_odd_embeddings_apart(columns: _Columns) -> None:
+    """Refuse empty texts, and let rows be read alone whose text is long or not text at all."""
+    lengths = columns.literals.lengths
+    if lengths.size and lengths.min() <= len(b'""'):
+        raise Trouble
+    too_long = np.flatnonzero(lengths > MAXIMUM_EMBEDDING_TEXT_BYTES)
+    columns.odd.update(np.searchsorted(np.cumsum(columns.literals.counts), too_long, side="right").tolist())
+
+
+def _read_alone(columns: _Columns, row: int, line: bytes) -> None:
     """Read one row by a plain decode, or to the letter where names were lost or something seems wrong."""
     try:
         decoded = orjson.loads(line)
-        if _is_whole(decoded, name_count) and exact.nesting_depth(line) <= exact.MAXIMUM_DEPTH:
+        if is_whole(decoded, line) and exact.nesting_depth(line) <= exact.MAXIMUM_DEPTH:
             _put(columns, row, decoded)
             return
     except (orjson.JSONDecodeError, RowFault):
         pass
     _put(columns, row, exact.decode_line(line))
-
-
-def _is_whole(decoded: Json, name_count: int) -> bool:
-    """Say whether a decode kept every name on the line, none having stood twice."""
-    return isinstance(decoded, dict) and count_decoded_names(decoded) == name_count
 
 
 def _put(columns: _Columns, row: int, decoded: Mapping[str, Any]) -> None:
@@ -195,13 +238,20 @@ def _put(columns: _Columns, row: int, decoded: Mapping[str, Any]) -> None:
     columns.message_counts[row] = counted.message_count
     columns.limits[row] = output_limit_tokens(body, endpoint)
     columns.choices[row] = choice_count(body, endpoint)
+    columns.extras.pop(row, None)
     if counted.extras:
         columns.extras[row] = counted.extras
 
 
 def _check_ids(custom_ids: list[str]) -> None:
     """Refuse ids that stand twice, are blank or hold a NUL."""
-    if len(set(custom_ids)) != len(custom_ids) or not all(map(str.strip, custom_ids)) or "\0" in "".join(custom_ids):
+    joined = "".join(custom_ids)
+    holds_blanks = len(joined.split(maxsplit=1)) != 1 or joined[0].isspace() or joined[-1].isspace()
+    if (
+        len(set(custom_ids)) != len(custom_ids)
+        or "\0" in joined
+        or (holds_blanks and not all(map(str.strip, custom_ids)))
+    ):
         raise Trouble
 
 
@@ -218,21 +268,12 @@ def _merged(literals: RowLiterals, own: Mapping[int, Sequence[Literal]]) -> RowL
         position = ends[row]
         counts[row] = len(own[row])
     flat += literals.flat[position:]
-    return RowLiterals(flat=flat, counts=counts)
+    return RowLiterals.end_to_end(flat, counts)
 
 
-def _empty_columns(row_count: int) -> _Columns:
-    return _Columns(
-        custom_ids=[""] * row_count,
-        model_names=[""] * row_count,
-        literals=RowLiterals(flat=(), counts=np.zeros(row_count, dtype=np.int64)),
-        message_counts=[0] * row_count,
-        limits=[0] * row_count,
-        choices=[1] * row_count,
-    )
-
-
-def _table(columns: _Columns, lines: Lines) -> RowTable:
+def _table(
+    columns: _Columns, lines: Lines, names: tuple[str, ...], indexes: npt.NDArray[np.int32], texts: RowTexts
+) -> RowTable:
     assert columns.endpoint is not None, "a table has rows"
     return RowTable(
         endpoint=columns.endpoint,
@@ -240,10 +281,12 @@ def _table(columns: _Columns, lines: Lines) -> RowTable:
         lengths=lines.lengths,
         lines=lines.numbers,
         custom_ids=columns.custom_ids,
-        model_names=columns.model_names,
-        literals=_merged(columns.literals, columns.own_literals),
-        message_counts=np.array(columns.message_counts, dtype=np.int64),
-        limits=np.array(columns.limits, dtype=np.int64),
-        choices=np.array(columns.choices, dtype=np.int64),
+        model_names=names,
+        model_indexes=indexes,
+        literals=columns.literals,
+        texts=texts,
+        message_counts=columns.message_counts,
+        limits=columns.limits,
+        choices=columns.choices,
         extras=columns.extras,
     )

@@ -1,4 +1,4 @@
-"""Where the lines of a body lie, and how many names each one holds: one pass of numpy, no line is copied."""
+"""Where the lines of a body lie, and how many quotes each one holds: by numpy, no line is copied."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from routing.domain.estimate.spelling import find_bytes
+
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 JSON_BLANKS = b" \t\r"
-QUOTE, BACKSLASH, LINE_FEED, CARRIAGE_RETURN, OPENING_BRACE = b'"\\\n\r{'
+CARRIAGE_RETURN_TEXT = b"\r"
+QUOTE, LINE_FEED, CARRIAGE_RETURN, OPENING_BRACE = b'"\n\r{'
 ENCODING_PIECE_BYTES = 131_072
 CONTINUATION_MASK, CONTINUATION = 0xC0, 0x80
-UNCOUNTABLE = 1 << 20
-
-# what the byte after a closing quote says of the string: a name, a value, or a spelling that is not counted here
-_AFTER_QUOTE = np.full(256, UNCOUNTABLE, dtype=np.int64)
-_AFTER_QUOTE[list(b",]}")] = 0
-_AFTER_QUOTE[ord(":")] = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,18 +42,20 @@ def split_lines(body: bytes) -> Lines:
         none = np.zeros(0, dtype=np.int64)
         return Lines(body=body, offsets=none, lengths=none, numbers=none)
     codes = np.frombuffer(body, dtype=np.uint8)
-    feeds = np.flatnonzero(codes == LINE_FEED)
+    feeds = find_bytes(codes, LINE_FEED)
     offsets = np.concatenate((np.zeros(1, np.int64), feeds + 1))
     ends = np.concatenate((feeds, np.full(1, len(body))))
     if body.startswith(BYTE_ORDER_MARK):
         offsets[0] = len(BYTE_ORDER_MARK)
-    ends -= (ends > offsets) & (codes[ends - 1] == CARRIAGE_RETURN)
-    filled = ends > offsets
-    holds_row = filled & (codes[np.where(filled, offsets, 0)] == OPENING_BRACE)
-    for index in np.flatnonzero(filled & ~holds_row).tolist():
+    if CARRIAGE_RETURN_TEXT in body:
+        ends -= (ends > offsets) & (codes[ends - 1] == CARRIAGE_RETURN)
+    lengths = ends - offsets
+    opens = codes[np.minimum(offsets, len(body) - 1)] == OPENING_BRACE
+    holds_row = opens & (lengths > 0)
+    for index in np.flatnonzero(~opens & (lengths > 0)).tolist():
         holds_row[index] = bool(body[offsets[index] : ends[index]].strip(JSON_BLANKS))
-    numbers = np.flatnonzero(holds_row) + 1
-    return Lines(body=body, offsets=offsets[holds_row], lengths=(ends - offsets)[holds_row], numbers=numbers)
+    rows = np.flatnonzero(holds_row)
+    return Lines(body=body, offsets=offsets[rows], lengths=lengths[rows], numbers=rows + 1)
 
 
 def is_utf8(body: bytes) -> bool:
@@ -76,31 +75,7 @@ def is_utf8(body: bytes) -> bool:
     return True
 
 
-def count_names(lines: Lines) -> npt.NDArray[np.int64]:
-    """Count the names (at all depths) of each line that holds valid JSON; negative or huge where it cannot be told.
-
-    A string is a name if a colon follows its closing quote at once. Quotes alternate, once those that a backslash
-    escapes are left out; a line in which white space follows a closing quote counts as ``UNCOUNTABLE`` or more.
-    """
-    codes = np.frombuffer(lines.body, dtype=np.uint8)
-    quotes = np.flatnonzero(codes == QUOTE)
-    escaped = codes[quotes - 1] == BACKSLASH
-    if escaped.any():
-        doubled = np.flatnonzero(escaped & (codes[quotes - 2] == BACKSLASH))
-        escaped[doubled] = [_ends_in_odd_run(lines.body, position) for position in quotes[doubled].tolist()]
-        quotes = quotes[~escaped]
-    first = np.searchsorted(quotes, lines.offsets)
-    after = np.searchsorted(quotes, lines.offsets + lines.lengths)
-    kinds = _AFTER_QUOTE[codes[np.minimum(quotes[1::2] + 1, len(codes) - 1)]]
-    running = np.concatenate((np.zeros(1, np.int64), np.cumsum(kinds)))
-    counts: npt.NDArray[np.int64] = running[after // 2] - running[first // 2]
-    counts[(first | after) & 1 == 1] = -1
-    return counts
-
-
-def _ends_in_odd_run(body: bytes, position: int) -> bool:
-    """Say whether an odd number of backslashes stands right before a position."""
-    start = position
-    while start and body[start - 1] == BACKSLASH:
-        start -= 1
-    return (position - start) % 2 == 1
+def count_quotes(lines: Lines) -> npt.NDArray[np.int64]:
+    """Count the quotes of each line, escaped ones too."""
+    quotes = find_bytes(np.frombuffer(lines.body, dtype=np.uint8), QUOTE)
+    return np.searchsorted(quotes, lines.offsets + lines.lengths) - np.searchsorted(quotes, lines.offsets)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from catalog.domain.records import Endpoint
 from routing.domain.estimate.tokens import RowExtras
-from routing.domain.estimate.weights import RowLiterals
+from routing.domain.estimate.weights import RowLiterals, RowTexts
 
 MAXIMUM_ROWS = 50_000
 MAXIMUM_ROW_BYTES = 4 * 1_024 * 1_024
@@ -30,7 +30,8 @@ class RowTable:
 
     ``offsets`` and ``lengths`` are bytes in the body, without line end; ``lines`` are physical, from 1; ``limits`` are
     output tokens, 0 where a row sets none; ``choices`` is ``n``; ``message_counts`` is 0 for embeddings; ``extras``
-    holds only rows with tools, images or token lists.
+    holds only rows with tools, images or token lists. ``model_names`` alone has each name once, in the order in which
+    they first appear; ``model_indexes`` says which one a row has, and ``texts`` lie in the order of that index.
     """
 
     endpoint: Endpoint
@@ -39,7 +40,9 @@ class RowTable:
     lines: npt.NDArray[np.int64]
     custom_ids: Sequence[str]
     model_names: Sequence[str]
+    model_indexes: npt.NDArray[np.int32]
     literals: RowLiterals
+    texts: RowTexts
     message_counts: npt.NDArray[np.int64]
     limits: npt.NDArray[np.int64]
     choices: npt.NDArray[np.int64]

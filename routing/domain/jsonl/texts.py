@@ -39,9 +39,9 @@ def counted_body(body: Mapping[str, Any], endpoint: Endpoint) -> CountedBody:
     if isinstance(body.get("instructions"), str):
         texts.append(body["instructions"])
         message_count += 1
-    texts.extend(_schemas(body))
+    texts.extend(schemas(body))
     tools = tuple(body.get("tools") or ()) + tuple(body.get("functions") or ())
-    key = json.dumps(tools).encode() if tools else b""
+    key = orjson.dumps(tools) if tools else b""
     extras = RowExtras(tools=tools, tools_key=key, images=tuple(images)) if tools or images else None
     literals = tuple(orjson.dumps(text) for text in texts)
     return CountedBody(literals=literals, message_count=message_count, extras=extras)
@@ -88,17 +88,11 @@ def image_part(url: str, detail: str | None) -> ImagePart:
     return ImagePart(is_low_detail=detail == "low", width_px=width_px, height_px=height_px)
 
 
-def schema_text(answer: Mapping[str, Any]) -> str | None:
-    """Give the JSON schema that a ``response_format`` holds, as the JSON it is."""
-    return json.dumps(answer.get("json_schema"), ensure_ascii=False) if answer.get("type") == "json_schema" else None
-
-
-def _schemas(body: Mapping[str, Any]) -> Iterator[str]:
+def schemas(body: Mapping[str, Any]) -> Iterator[str]:
     """Give the JSON schema of the answer, chat or responses shape, as the JSON it is."""
     wanted = body.get("response_format")
-    schema = schema_text(wanted) if isinstance(wanted, dict) else None
-    if schema is not None:
-        yield schema
+    if isinstance(wanted, dict) and wanted.get("type") == "json_schema":
+        yield json.dumps(wanted.get("json_schema"), ensure_ascii=False)
     shape = body.get("text")
     if (
         isinstance(shape, dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ground.errors import RowErrors
-from routing.domain.estimate.weights import RowLiterals, prepare_texts
+from routing.domain.estimate.tables import vocabulary_named
+from routing.domain.estimate.weights import RowLiterals, prepare_texts, weigh_rows
 from routing.domain.jsonl import exact, fast
 from routing.domain.jsonl.checks import check_body, check_custom_id, check_envelope, choice_count, output_limit_tokens
 from routing.domain.jsonl.lines import split_lines
@@ -46,28 +48,32 @@ def assert_agreement(body: bytes) -> None:
         assert_same_as_plain(table, body)
 
 
+def spelled(texts: list[str]) -> bytes:
+    """The slow twin of preparing: a row's texts as they are weighed, padded to pairs."""
+    row = b"".join(b"\0" + re.sub('["\\\\\b\f\n\r\t]', "\0\\g<0>", text).encode() + b"\0" for text in texts)
+    return row + b"\0" * (len(row) % 2)
+
+
 def assert_same_as_plain(table: RowTable, body: bytes) -> None:
     """The slow twin: every row read to the letter, one by one."""
     lines = split_lines(body)
     endpoint = None
-    ends = np.cumsum(table.literals.counts).tolist()
+    lies_at = np.argsort(np.argsort(table.model_indexes, kind="stable"), kind="stable").tolist()
     for index in range(len(lines)):
         decoded = exact.decode_line(lines.text(index))
         endpoint = check_envelope(decoded, endpoint)
         inner = check_body(decoded, endpoint)
         counted = counted_body(inner, endpoint)
         assert table.custom_ids[index] == check_custom_id(decoded)
-        assert table.model_names[index] == inner["model"]
+        assert table.model_names[table.model_indexes[index]] == inner["model"]
         assert table.message_counts[index] == counted.message_count
         assert table.limits[index] == output_limit_tokens(inner, endpoint)
         assert table.choices[index] == choice_count(inner, endpoint)
-        mine, plain = (
-            prepare_texts(
-                RowLiterals.of([table.literals.flat[ends[index] - int(table.literals.counts[index]) : ends[index]]])
-            ),
-            prepare_texts(RowLiterals.of([counted.literals])),
-        )
-        assert mine.text_bytes[0] == plain.text_bytes[0]
+        begin = int(table.texts.starts[lies_at[index]])
+        plain = spelled([orjson.loads(literal) for literal in counted.literals])
+        assert table.texts.pairs[begin : begin + len(plain) // 2].tobytes() == plain
+        text_bytes = sum(len(orjson.loads(literal).encode()) for literal in counted.literals)
+        assert table.texts.text_bytes[lies_at[index]] == text_bytes
         extras = table.extras.get(index)
         assert (extras.images if extras else ()) == (counted.extras.images if counted.extras else ())
         assert (extras.tools if extras else ()) == (counted.extras.tools if counted.extras else ())
@@ -108,6 +114,17 @@ SEEDS = [
     jsonl(row("r", url="/v1/responses", input=[{"role": "user", "content": [{"type": "input_text", "text": "q"}]}])),
     jsonl(row("e", url="/v1/embeddings", input=["one", "two"]), row("f", url="/v1/embeddings", input=[[1, 2], [3]])),
     orjson.dumps(row("only")),
+    jsonl(row("r", url="/v1/responses", input="one", instructions="two", max_output_tokens=9, top_p=0.5)),
+    jsonl(
+        row(
+            "r",
+            url="/v1/responses",
+            input=[{"role": "user", "content": "q", "type": "message"}, {"role": "assistant", "content": "a"}],
+            text={"format": {"type": "json_schema", "name": "s", "schema": {}}},
+        )
+    ),
+    jsonl(row("e", url="/v1/embeddings", input="one", dimensions=5), row("f", url="/v1/embeddings", input=["a", "b"])),
+    jsonl(row("a", user="u", metadata={"k": "v"}, max_completion_tokens=5, max_tokens=None), row("b", stream=False)),
 ]
 PIECES = [
     b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b" ", b"\n", b"\r", b"\r\n", b"\t", b"\0", b"\x0c", b"\xff",
@@ -115,6 +132,9 @@ PIECES = [
     b'\\"', b"null", b"true", b"false", b"NaN", b"0", b"1", b"-1", b"1.0", b"1e999", b"01", b"99999999999999999999999",
     b'"model":"x",', b'"n":2,', b'"":0,', b'"custom_id":"z",', b'"role":"user",', b'"content":"",', b'"name":"n",',
     b'"stream":true,', b'"max_tokens":7,', b'"max_completion_tokens":7,', b'"temperature":9,', b'"m\\u006fdel":"y",',
+    b'"instructions":["a"],', b'"input":[[{"type":"text","text":"t"}]],', b'"user":"\\ud800",',
+    b'"role":"user","role":"user",', b'"metadata":{"a":1,"a":2},', b'"tool_calls":[],', b"\\u0022",
+    b'"tools":null,', b'"response_format":[],',
     b'"stream":false,', b"[[[[", b"]]]]", b"[" * 120 + b"]" * 120, b'"x":[],', b'" :', b'{"a":1}', b'"audio":{},',
 ]  # fmt: skip
 
@@ -206,12 +226,42 @@ def test_generated_files_get_the_same_verdict_on_both_paths(body: bytes) -> None
     assert_agreement(body)
 
 
+@given(st.lists(st.lists(st.text(max_size=40), max_size=3), min_size=1, max_size=6), st.booleans(), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_strings_are_spelled_as_plain_python_spells_them(
+    rows: list[list[str]],
+    ensure_ascii: bool,  # noqa: FBT001 -- drawn
+    escaped_slash: bool,  # noqa: FBT001 -- drawn
+) -> None:
+    literals = [[json.dumps(text, ensure_ascii=ensure_ascii).encode() for text in texts] for texts in rows]
+    if escaped_slash:
+        literals = [[literal.replace(b"/", rb"\/") for literal in texts] for texts in literals]
+    order = np.arange(len(rows))[::-1]
+    texts = prepare_texts(RowLiterals.of(literals), order)
+    for place, index in enumerate(order.tolist()):
+        begin, plain = int(texts.starts[place]), spelled(rows[index])
+        assert texts.pairs[begin : begin + len(plain) // 2].tobytes() == plain
+        assert texts.text_bytes[place] == sum(len(text.encode()) for text in rows[index])
+
+
+def plain_sums(rows: list[list[str]], weights: list[int]) -> list[int]:
+    """The slow twin of weighing."""
+    codes = map(spelled, rows)
+    return [sum(weights[row[at] + 256 * row[at + 1]] for at in range(0, len(row), 2)) for row in codes]
+
+
+@given(st.lists(st.lists(st.text(max_size=40), max_size=3), min_size=1, max_size=6))
+@settings(max_examples=200, deadline=None)
+def test_rows_weigh_what_plain_python_adds_up(rows: list[list[str]]) -> None:
+    vocabulary = vocabulary_named("o200k")
+    texts = prepare_texts(RowLiterals.of([[orjson.dumps(text) for text in row] for row in rows]))
+    weights = vocabulary.weights.tolist()
+    assert weigh_rows(texts, 0, len(rows), vocabulary).tolist() == plain_sums(rows, weights)
+
+
 @given(st.lists(st.lists(st.text(max_size=40), max_size=3), min_size=1, max_size=6))
 @settings(max_examples=200, deadline=None)
 def test_a_row_weighs_the_same_alone_and_in_company(rows: list[list[str]]) -> None:
-    from routing.domain.estimate.tables import vocabulary_named
-    from routing.domain.estimate.weights import weigh_rows
-
     vocabulary = vocabulary_named("o200k")
     literals = [[orjson.dumps(text) for text in texts] for texts in rows]
     together = prepare_texts(RowLiterals.of(literals))

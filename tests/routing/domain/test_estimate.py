@@ -19,7 +19,7 @@ from routing.domain.estimate.images import (
 )
 from routing.domain.estimate.tables import TABLE_ORDER, TABLE_PATH, WEIGHT_SCALE, vocabulary_named
 from routing.domain.estimate.tools import tool_cost
-from routing.domain.estimate.weights import RowLiterals, prepare_texts, weigh_rows
+from routing.domain.estimate.weights import RowLiterals, RowTexts, prepare_texts, weigh_rows
 
 
 def sized(width_px: int, height_px: int, *, low: bool = False) -> ImagePart:
@@ -101,12 +101,13 @@ def test_an_odd_tool_still_counts(tool: Any) -> None:
         assert tool_cost((tool,), vocabulary_named(name)).ceiling_tokens > 0
 
 
+def prepared(*rows: list[bytes]) -> RowTexts:
+    return prepare_texts(RowLiterals.of(rows))
+
+
 def weigh(text: str, vocabulary: str = "o200k") -> float:
-    literal = orjson.dumps(text)
-    return (
-        int(weigh_rows(prepare_texts(RowLiterals.of([[literal]])), 0, 1, vocabulary_named(vocabulary))[0])
-        / WEIGHT_SCALE
-    )
+    scaled = weigh_rows(prepared([orjson.dumps(text)]), 0, 1, vocabulary_named(vocabulary))
+    return int(scaled[0]) / WEIGHT_SCALE
 
 
 ENGLISH = (
@@ -135,16 +136,22 @@ def test_the_weights_are_near_an_exact_count(text: str, exact: int) -> None:
 
 
 def test_escapes_weigh_like_the_bytes_they_stand_for() -> None:
-    simple = prepare_texts(RowLiterals.of([[rb'"a\nb\\\"c\\n"'], [rb'"a\u000ab"'], [rb'"\\\\"'], [], [b'""']]))
-    assert simple.text_bytes.tolist() == [len(b'a\nb\\"c\\n'), 3, 2, 0, 0]
-    assert list(simple.decoded) == [1]
+    rows = [[rb'"a\nb\\\"c\\n"'], [rb'"a\u000ab"'], [rb'"\\\\"'], [], [b'""'], [rb'"\u0001\/"'], [rb'"\\u0001"']]
+    assert prepared(*rows).text_bytes.tolist() == [len(b'a\nb\\"c\\n'), 3, 2, 0, 0, 2, 6]
+
+
+@pytest.mark.parametrize("spelling", [rb'"caf\u00e9 \n\/"', rb'"caf\u00E9\u0020\u000a/"', '"café \\n/"'.encode()])
+def test_a_text_weighs_the_same_however_it_was_escaped(spelling: bytes) -> None:
+    texts = prepared([spelling, b'"x"'], [b'"y"'])
+    row = texts.pairs[texts.starts[0] : texts.starts[1]].tobytes()
+    assert row.rstrip(b"\0") == "\0café \0\n/\0\0x".encode()
+    assert texts.text_bytes.tolist() == [9, 1]
 
 
 def test_a_row_longer_than_a_piece_is_summed_whole() -> None:
-    weights = vocabulary_named("o200k").weights
+    weights = vocabulary_named("o200k").weights.astype(np.int64)
     text = b"ab" * 200_000
-    texts = prepare_texts(RowLiterals.of([[b'"x"'], [b'"' + text + b'"'], [b'"x"']]))
-    scaled = weigh_rows(texts, 0, 3, vocabulary_named("o200k"))
+    scaled = weigh_rows(prepared([b'"x"'], [b'"' + text + b'"'], [b'"x"']), 0, 3, vocabulary_named("o200k"))
     # NUL a, then 199,999 times "ba", then b NUL
     by_hand = int(weights[ord("a") << 8]) + 199_999 * int(weights[ord("b") | ord("a") << 8]) + int(weights[ord("b")])
     assert scaled[1] == by_hand
@@ -156,5 +163,5 @@ def test_vocabularies_are_known_by_the_names_catalogs_use() -> None:
     assert vocabulary_named("claude").name == vocabulary_named("nobody-knows").name == "closed"
     assert {vocabulary_named(name).weights.shape for name in TABLE_ORDER} == {(65_536,)}
     assert all(vocabulary_named(name).weights[0] == 0 for name in TABLE_ORDER)
-    assert np.int32 == vocabulary_named("closed").weights.dtype
+    assert np.int16 == vocabulary_named("closed").weights.dtype
     assert TABLE_PATH.stat().st_size < 1_048_576

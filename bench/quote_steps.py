@@ -1,0 +1,157 @@
+"""Where the time of a quote's plan goes, in this process: parse to price, without web server and database.
+
+Floor: ``orjson.loads`` of each line of the same bytes, in turns with the plan. A step is a ratio to that floor. The
+fastest quarter of the turns is shown beside the median: on a machine with neighbours it is the steadier figure.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from types import ModuleType
+from typing import Any
+
+import orjson
+
+from bench.files import mixed_rows
+from catalog.domain.records import Catalog
+from routing.domain.jsonl import fast
+from routing.domain.quoting import QuoteSettings, make_quote_plan
+from routing.domain.scoring import WorkflowProfile
+from tests.routing.domain.sample import HOUSE
+
+_AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+_MODELS = ("gpt-4o", "gpt-4o-mini", "claude-3-5-haiku", "anthropic.claude-3-5-sonnet")
+_PHRASES = (
+    "The courier left the parcel with a neighbour, who was away until Monday.",
+    'She asked: "Is the manual for model B-12 still in print?"\n',
+    "| item | count |\n| --- | --- |\n| battery | 4 |\n",
+    "Le café ferme à dix-huit heures ; revenez demain.",
+    "if total > limit:\n\traise ValueError('over the limit')\n",
+    "Die Lieferung verzögert sich um zwei Tage; bitte prüfen Sie die Straße.",
+    "price: 12.50 €, tax 19 %, due 2026-03-31, order #48151623",
+    "C:\\reports\\march\\summary.txt holds the figures.",
+    "お問い合わせありがとうございます。",
+    "Refunds over 200 need a second signature, whoever asks for them.",
+)
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "find_order",
+        "description": "Find an order by its number.",
+        "parameters": {"type": "object", "properties": {"number": {"type": "string", "description": "The number."}}},
+    },
+}
+_SCHEMA = {"name": "answer", "schema": {"type": "object", "properties": {"label": {"enum": ["good", "bad"]}}}}
+_IMAGE = {"type": "image_url", "image_url": {"url": "https://images.example.com/a.png", "detail": "low"}}
+
+
+def lively_rows(row_count: int, *, bytes_per_row: int, endpoint: str = "/v1/chat/completions") -> bytes:
+    """Give rows with escapes, several languages, system prompts, and some tools, schemas and images."""
+    source = random.Random(row_count)
+    system = "You answer letters to a mail-order house.\n" + " ".join(source.choices(_PHRASES, k=3))
+    made = []
+    for number in range(row_count):
+        text = " ".join(source.choices(_PHRASES, k=max(1, (bytes_per_row - 560) // 62)))
+        body: dict[str, Any] = {"model": _MODELS[number % len(_MODELS)]}
+        if endpoint == "/v1/responses":
+            body |= {"model": "gpt-4o-mini", "instructions": system, "input": text, "max_output_tokens": 300}
+        elif endpoint == "/v1/embeddings":
+            body |= {"model": "text-embedding-3-small", "input": text}
+        else:
+            content: Any = [{"type": "text", "text": text}, _IMAGE] if number % 40 == 0 else text
+            body["messages"] = [{"role": "system", "content": system}, {"role": "user", "content": content}]
+            body |= {"max_tokens": source.choice((100, 300, 500)), "temperature": 0.2}
+            body |= {"tools": [_TOOL]} if number % 20 == 1 else {}
+            body |= {"response_format": {"type": "json_schema", "json_schema": _SCHEMA}} if number % 25 == 1 else {}
+        made.append({"custom_id": f"request-{number:06d}", "method": "POST", "url": endpoint, "body": body})
+    return b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in made)
+
+
+def _escaped(body: bytes) -> bytes:
+    """Write the rows as Python's own ``json.dumps`` does: blanks after separators, no character beyond ASCII."""
+    return b"".join(json.dumps(orjson.loads(line)).encode() + b"\n" for line in body.splitlines())
+
+
+def _files() -> Mapping[str, bytes]:
+    lively = lively_rows(1_200, bytes_per_row=830)
+    return {
+        "plain English, 1,200 rows": mixed_rows(1_200, bytes_per_row=830),
+        "plain English, 5,000 rows": mixed_rows(5_000, bytes_per_row=1_650),
+        "lively, 1,200 rows": lively,
+        "lively, 5,000 rows": lively_rows(5_000, bytes_per_row=1_800),
+        "lively, by json.dumps, 1,200 rows": _escaped(lively),
+        "responses, 1,200 rows": lively_rows(1_200, bytes_per_row=830, endpoint="/v1/responses"),
+        "embeddings, 1,200 rows": lively_rows(1_200, bytes_per_row=830, endpoint="/v1/embeddings"),
+    }
+
+
+@contextmanager
+def _timed(module: ModuleType, name: str, spans_ns: dict[str, int]) -> Iterator[None]:
+    """Add the nanoseconds spent in a function, by standing before it for as long as one plan is made."""
+    plain: Callable[..., object] = getattr(module, name)
+
+    def timed(*given: object, **named: object) -> object:
+        started_ns = time.perf_counter_ns()
+        answer = plain(*given, **named)
+        spans_ns[name] = spans_ns.get(name, 0) + time.perf_counter_ns() - started_ns
+        return answer
+
+    setattr(module, name, timed)
+    try:
+        yield
+    finally:
+        setattr(module, name, plain)
+
+
+_INNER = (
+    *("split_lines", "is_utf8", "decode_rows", "read_contents", "Account", "_read_rare", "_read_alone"),
+    "prepare_texts",
+)
+_LARGE_BYTES = 3_000_000
+
+
+def run() -> None:
+    """Print each step of each file."""
+    for name, body in _files().items():
+        _measure(name, body, HOUSE, call_count=60 if len(body) < _LARGE_BYTES else 15)
+
+
+def _measure(name: str, body: bytes, catalog: Catalog, *, call_count: int) -> None:
+    rows = body.splitlines()
+    floors_ns: list[int] = []
+    plans: list[dict[str, int]] = []
+    for _ in range(call_count):
+        started_ns = time.perf_counter_ns()
+        for row in rows:
+            orjson.loads(row)
+        floors_ns.append(time.perf_counter_ns() - started_ns)
+        plans.append(_plan(body, catalog))
+    floor_ns = statistics.median(floors_ns)
+    ratios = sorted(plan["plan"] / floor for plan, floor in zip(plans, floors_ns, strict=True))
+    print(
+        f"{name} ({len(body) / 1e6:.2f} MB): floor {floor_ns / 1e6:.2f} ms,"
+        f" plan p50 {ratios[len(ratios) // 2]:.2f} x, fastest quarter {ratios[len(ratios) // 4]:.2f} x"
+    )
+    for step in plans[0]:
+        span_ns = statistics.median(plan.get(step, 0) for plan in plans)
+        print(f"    {step:<22} {span_ns / 1e3:9.0f} us = {span_ns / floor_ns:5.2f} x")
+
+
+def _plan(body: bytes, catalog: Catalog) -> dict[str, int]:
+    """Make one plan and give the nanoseconds of each step, those within the parse indented."""
+    spans_ns: dict[str, int] = {}
+    with ExitStack() as stack:
+        for name in _INNER:
+            stack.enter_context(_timed(fast, name, spans_ns))
+        started_ns = time.perf_counter_ns()
+        plan = make_quote_plan(body, catalog, WorkflowProfile(), QuoteSettings(), _AT, timer=time.perf_counter_ns)
+        total_ns = time.perf_counter_ns() - started_ns
+    inner = {f"  {name.strip('_')}": span_ns for name, span_ns in spans_ns.items()}
+    outer = dict(plan.timings_ns)
+    return {"plan": total_ns, "parse": outer.pop("parse"), **inner, **outer}
