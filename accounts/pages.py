@@ -12,8 +12,9 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import resolve_url
+from django_htmx.middleware import HtmxDetails
 
-from accounts.models import Membership, StaffRole, User
+from accounts.models import MemberRole, Membership, StaffRole, User
 from accounts.selectors import membership_of
 from ground.errors import NotFound
 
@@ -33,7 +34,10 @@ def to_sign_in(request: HttpRequest) -> HttpResponse:
 
 
 def member_page(view: MemberView[Parameters]) -> View[Parameters]:
-    """Give a view its viewer's membership; who belongs to no organisation finds nothing here."""
+    """Give a view its viewer's membership; who belongs to no organisation finds nothing here.
+
+    The membership is left where the frame around the page finds it (console.context).
+    """
 
     @wraps(view)
     def seen(request: HttpRequest, *args: Parameters.args, **kwargs: Parameters.kwargs) -> HttpResponse:
@@ -43,9 +47,27 @@ def member_page(view: MemberView[Parameters]) -> View[Parameters]:
             membership = membership_of(request.user)
         except NotFound as error:
             raise Http404(error.message) from error
+        request.META["lanehouse.membership"] = membership
         return view(request, membership, *args, **kwargs)
 
     return cast("View[Parameters]", seen)
+
+
+def role_page(*roles: MemberRole) -> Callable[[MemberView[Parameters]], View[Parameters]]:
+    """Let only members of these roles see a view; other members learn the role."""
+
+    def decorate(view: MemberView[Parameters]) -> View[Parameters]:
+        @wraps(view)
+        def checked(
+            request: HttpRequest, membership: Membership, *args: Parameters.args, **kwargs: Parameters.kwargs
+        ) -> HttpResponse:
+            if membership.role not in roles:
+                raise PermissionDenied(f"This page is for the role {' or '.join(roles)}.")
+            return view(request, membership, *args, **kwargs)
+
+        return member_page(cast("MemberView[Parameters]", checked))
+
+    return decorate
 
 
 def staff_page(*roles: StaffRole) -> Callable[[StaffView[Parameters]], View[Parameters]]:
@@ -66,3 +88,9 @@ def staff_page(*roles: StaffRole) -> Callable[[StaffView[Parameters]], View[Para
         return cast("View[Parameters]", seen)
 
     return decorate
+
+
+def region_asked_for(request: HttpRequest) -> str:
+    """Give the id of the region that htmx asks for; empty for a whole page."""
+    htmx = cast(HtmxDetails, request.htmx)  # type: ignore[attr-defined]  # django-htmx adds it
+    return "" if not htmx or htmx.history_restore_request else htmx.target or ""

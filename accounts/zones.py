@@ -1,0 +1,28 @@
+"""The time zone in which a viewer reads a page."""
+
+from __future__ import annotations
+
+import zoneinfo
+from functools import cache
+from typing import cast
+from urllib.parse import unquote
+
+from django.http import HttpRequest
+
+from accounts.models import Organisation, User
+
+
+@cache
+def _zone_names() -> frozenset[str]:
+    """Give the zones this machine knows; reading them takes milliseconds, so once a process."""
+    return frozenset(zoneinfo.available_timezones())
+
+
+def zone_of(request: HttpRequest, organisation: Organisation | None) -> zoneinfo.ZoneInfo:
+    """Give a member's or staff's own zone, else the browser's guess if it is one, else the organisation's, else UTC."""
+    user = cast(User, request.user)
+    guess = unquote(request.COOKIES.get("zone", ""))
+    for name in (user.time_zone, guess, organisation.reporting_zone if organisation else ""):
+        if name in _zone_names():
+            return zoneinfo.ZoneInfo(name)
+    return zoneinfo.ZoneInfo("UTC")
