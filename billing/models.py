@@ -116,9 +116,9 @@ class LedgerLeg(models.Model):
                 fields=["transaction", "leg_number"], name="ledger_leg_number_is_one_per_transaction"
             )
         ]
-        # The balance of an account, from the index alone.
+        # The balance and the statement of an account, from the index alone.
         indexes: ClassVar = [
-            models.Index(fields=["account"], include=["amount_micro_usd"], name="leg_amounts_of_account")
+            models.Index(fields=["account", "id"], include=["amount_micro_usd"], name="leg_of_account_in_order")
         ]
 
     def __str__(self) -> str:

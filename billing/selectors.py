@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Exists, Min, OuterRef, Q, QuerySet, Sum
 
 from accounts.models import Organisation
-from billing.domain.records import ProviderCost, WalletState
-from billing.models import AttemptFact, Receipt
+from billing.domain.records import HoldState, LineKind, ProviderCost, WalletState
+from billing.models import AttemptFact, Hold, Receipt, ReceiptLine
 from ground.errors import NotFound
+from ground.filters import EVER, Span
+from ground.ids import is_public_id
 
 _WALLET = """
 SELECT billing_available_micro_usd(organisation.id), posted_micro_usd, held_micro_usd, floor_micro_usd,
@@ -39,6 +42,12 @@ def wallet(organisation: Organisation) -> WalletState:
     )
 
 
+def held_batch_count(organisation: Organisation) -> int:
+    """Give for how many batches credit is held now."""
+    holds = Hold.objects.filter(organisation=organisation, state=HoldState.OPEN)
+    return holds.values("batch_public_id").distinct().count()
+
+
 def receipt_for_batch(organisation: Organisation, batch_public_id: str) -> Receipt:
     """Give a batch's receipt with its lines.
 
@@ -54,23 +63,55 @@ def receipt_by_id(organisation: Organisation, receipt_public_id: str) -> Receipt
     Raises:
         NotFound: There is none by that id for this organisation.
     """
-    return _one(_receipts_with_lines(organisation).filter(public_id=receipt_public_id))
+    return _receipt_named(organisation, receipt_public_id)
 
 
-def receipts(organisation: Organisation, *, after: str | None, limit: int) -> tuple[list[Receipt], bool]:
+def receipts(
+    organisation: Organisation,
+    *,
+    after: str | None,
+    limit: int,
+    text: str = "",
+    is_credited: bool | None = None,
+    span: Span = EVER,
+) -> tuple[list[Receipt], bool]:
     """Give up to ``limit`` receipts with their lines, newest first, and whether there are more.
 
     By cursor: receipts that are made meanwhile neither repeat nor hide one.
+
+    Args:
+        organisation: Whose receipts they are.
+        after: Public id of the last receipt of the page before.
+        limit: How many a page has.
+        text: Part of the receipt's or the batch's id, whatever its case.
+        is_credited: Whether a credit above the ceiling is on it; None for both.
+        span: When they were settled.
 
     Raises:
         NotFound: ``after`` is no receipt of this organisation.
     """
     found = _receipts_with_lines(organisation)
+    if text:
+        found = found.filter(Q(public_id__icontains=text) | Q(batch_public_id__icontains=text))
+    if is_credited is not None:
+        ceiling_credits = ReceiptLine.objects.filter(receipt=OuterRef("pk"), kind=LineKind.CEILING_CREDIT)
+        found = found.filter(Exists(ceiling_credits) if is_credited else ~Exists(ceiling_credits))
+    if span.since is not None:
+        found = found.filter(settled_at__gte=span.since)
+    if span.until is not None:
+        found = found.filter(settled_at__lt=span.until)
     if after is not None:
-        last = _one(Receipt.objects.filter(organisation=organisation, public_id=after))
+        last = _receipt_named(organisation, after)
         found = found.filter(Q(settled_at__lt=last.settled_at) | Q(settled_at=last.settled_at, pk__lt=last.pk))
     page = list(found.order_by("-settled_at", "-pk")[: limit + 1])
     return page[:limit], len(page) > limit
+
+
+def accepted_at_of(receipt: Receipt) -> datetime | None:
+    """Give when the credit of the receipt's batch was first held; None where nothing was."""
+    holds = Hold.objects.filter(organisation_id=receipt.organisation_id, batch_public_id=receipt.batch_public_id)
+    accepted_at: datetime | None = holds.aggregate(at=Min("created_at"))["at"]
+    return accepted_at
 
 
 def provider_costs_of_batch(*, organisation_id: int, batch_id: int) -> tuple[ProviderCost, ...]:
@@ -89,6 +130,11 @@ def provider_costs_of_batch(*, organisation_id: int, batch_id: int) -> tuple[Pro
 
 def _receipts_with_lines(organisation: Organisation) -> QuerySet[Receipt]:
     return Receipt.objects.filter(organisation=organisation).prefetch_related("lines")
+
+
+def _receipt_named(organisation: Organisation, public_id: str) -> Receipt:
+    is_id = is_public_id(public_id, "rcpt_")
+    return _one(_receipts_with_lines(organisation).filter(public_id=public_id) if is_id else Receipt.objects.none())
 
 
 def _one(found: QuerySet[Receipt]) -> Receipt:

@@ -161,6 +161,24 @@ class WalletState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StatementLine:
+    """One movement of a wallet: above zero what came in, below what was charged; the balance is the one after it.
+
+    ``receipt_total_micro_usd`` differs from the amount where the wallet could not carry all of a receipt.
+    """
+
+    key: str
+    kind: str
+    reference: str
+    booked_at: datetime
+    effective_at: datetime
+    receipt_public_id: str | None
+    receipt_total_micro_usd: int | None
+    amount_micro_usd: int
+    balance_micro_usd: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopUp:
     """A recorded top-up: where its money went. ``replayed`` when the same one had been recorded before."""
 
