@@ -16,6 +16,7 @@ urlpatterns = [
     path("", include("accounts.urls")),
     path("", include("console.urls")),
     path("", include("routing.urls")),
+    path("", include("billing.urls")),
     path("", include("catalog.urls")),
     path("", include("webhooks.urls")),
 ]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import zoneinfo
-from functools import cache
 from typing import Any, cast
-from urllib.parse import unquote
 
 from django.http import HttpRequest
 from django.urls import reverse
 
 from accounts.models import Membership, StaffRole, User
 from accounts.selectors import membership_of
+from accounts.zones import zone_of
+from billing.views.shown import may_read_money
 from ground.errors import NotFound
 
 
@@ -32,9 +31,7 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
             "organisation": organisation.name if organisation else "",
             "sign_out_url": reverse("accounts:logout"),
         },
-        "zone": _zone(
-            user, unquote(request.COOKIES.get("zone", "")), organisation.reporting_zone if organisation else "UTC"
-        ),
+        "zone": zone_of(request, organisation).key,
     }
 
 
@@ -51,28 +48,21 @@ def _membership(request: HttpRequest, user: User) -> Membership | None:
 def _sections(user: User, membership: Membership | None) -> list[dict[str, Any]]:
     sections = []
     if membership is not None:
-        batches = _link("batches", "Batches", "routing:batch-list", "stack-2", "g b")
-        webhooks = _link("webhooks", "Webhooks", "webhooks:endpoint-list", "webhook", "g w")
-        sections.append({"label": "", "links": [batches, webhooks]})
+        sections.append({"label": "", "links": _customer_links(membership)})
     if user.staff_role != StaffRole.NONE:
         lanes = _link("lanes", "Lanes", "catalog:lane-list", "route", "g l")
         sections.append({"label": "Operate", "links": [lanes]})
     return sections
 
 
+def _customer_links(membership: Membership) -> list[dict[str, str]]:
+    links = [_link("batches", "Batches", "routing:batch-list", "stack-2", "g b")]
+    if may_read_money(membership):
+        links.append(_link("receipts", "Receipts", "billing:receipt-list", "receipt", "g r"))
+    links.append(_link("wallet", "Wallet", "billing:wallet", "wallet", "g m"))
+    links.append(_link("webhooks", "Webhooks", "webhooks:endpoint-list", "webhook", "g w"))
+    return links
+
+
 def _link(key: str, label: str, url_name: str, icon: str, chord: str) -> dict[str, str]:
     return {"key": key, "label": label, "url": reverse(url_name), "icon": icon, "chord": chord}
-
-
-@cache
-def _zone_names() -> frozenset[str]:
-    """Give the zones this machine knows; reading them takes milliseconds, so once a process."""
-    return frozenset(zoneinfo.available_timezones())
-
-
-def _zone(user: User, cookie: str, fallback: str) -> str:
-    """Give the viewer's own zone, else the browser's guess if it is one, else the organisation's."""
-    for name in (user.time_zone, cookie, fallback):
-        if name in _zone_names():
-            return name
-    return "UTC"

@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from routing.models import Batch
 from tests.browser.cases import PageCase, Role, World
+from tests.browser.money_pages import NOT_OF_MONEY, OF_MONEY
 from tests.routing.pages import scenes
 
 ROTATE = "/ops/lanes/gpt-4o/openai-direct/rotate/"
@@ -165,6 +166,7 @@ PAGES = (
         others={"admin": 404, "nobody": 302, "stranger": 404},
     ),
     *_OF_WEBHOOKS,
+    *OF_MONEY,
 )
 # What has an address and no page of its own.
 NOT_PAGES = {
@@ -177,4 +179,5 @@ NOT_PAGES = {
     "webhooks:delivery-resend": "takes a POST",
     "routing:batch-output": "a download",
     "routing:batch-errors": "a download",
+    **NOT_OF_MONEY,
 }

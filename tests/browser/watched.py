@@ -26,6 +26,8 @@ _REVIEWED = {
     "color-contrast": "cells that scroll under a sticky column; tests/console checks every pair of tokens",
 }
 _WAIT_MS = 10_000
+# Day, month, year, and the button of the calendar.
+_PARTS_OF_A_DATE = 4
 
 
 Theme = Literal["light", "dark"]
@@ -34,10 +36,12 @@ _FOCUSED = """
   const element = document.activeElement;
   if (element === document.body) return null;
   const seen = element.walked === true;
+  const again = window.lastWalked === element; // a date has a stop for each of its parts
   element.walked = true;
+  window.lastWalked = element;
   const style = getComputedStyle(element);
   const outlined = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
-  return {seen, outlined, html: element.outerHTML.slice(0, 120)};
+  return {seen, again, outlined, html: element.outerHTML.slice(0, 120)};
 }
 """
 _REACHABLE = """
@@ -122,16 +126,21 @@ class Watched:
         """Press Tab through the page; give how many elements took the focus, and those that did not show it."""
         self.focus_the_start()
         reached = 0
+        repeats = 0
         unseen: list[str] = []
-        while reached < most:
+        while reached < most and repeats < _PARTS_OF_A_DATE:
             self.page.keyboard.press("Tab")
             focused = self.page.evaluate(_FOCUSED)
             if focused is None:
                 # Out of the document and, from a dialog, round to its start.
                 self.page.keyboard.press("Tab")
                 focused = self.page.evaluate(_FOCUSED)
+            if focused is not None and focused["again"]:
+                repeats += 1
+                continue
             if focused is None or focused["seen"]:
                 break
+            repeats = 0
             reached += 1
             if not focused["outlined"]:
                 unseen.append(focused["html"])

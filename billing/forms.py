@@ -1,0 +1,35 @@
+"""Filters of billing's lists."""
+
+from __future__ import annotations
+
+from django import forms
+
+from billing.models import TransactionKind
+from ground.filters import DaysForm
+
+# A movement's kind in a customer's words.
+MOVEMENT_WORDS = {TransactionKind.TOP_UP: "Top-up", TransactionKind.SETTLEMENT: "Batch settled"}
+FINAL, CREDITED = "final", "credited"
+
+
+class ReceiptFilterForm(DaysForm):
+    """Which receipts to show."""
+
+    text = forms.CharField(
+        label="Receipt or batch id", required=False, max_length=60, widget=forms.TextInput({"type": "search"})
+    )
+    state = forms.ChoiceField(
+        label="State", required=False, choices=[("", "All"), (FINAL, "Final"), (CREDITED, "Credited")]
+    )
+    field_order = ("text", "state", "since", "until")
+
+    def is_credited(self) -> bool | None:
+        """Give what a valid form asks of the credit above the ceiling; None for anything."""
+        return {FINAL: False, CREDITED: True}.get(self.cleaned_data["state"])
+
+
+class StatementFilterForm(DaysForm):
+    """Which movements of the wallet to show."""
+
+    kind = forms.ChoiceField(label="Kind", required=False, choices=[("", "All"), *MOVEMENT_WORDS.items()])
+    field_order = ("kind", "since", "until")

@@ -1,0 +1,87 @@
+"""Pages of money: receipts and the wallet."""
+
+from __future__ import annotations
+
+from accounts.models import Organisation
+from billing.services.settlement import settle_batch
+from billing.services.wallets import record_top_up
+from ground import clock
+from ground.ids import new_public_id
+from tests.billing.kit import settlement, usage
+from tests.browser.cases import PageCase, Role, World
+
+_RECEIPTS, _WALLET = "/app/receipts/", "/app/wallet/"
+_LIST_OTHERS: dict[Role, int] = {"nobody": 302, "viewer": 403, "operator": 404}
+
+
+def _charged(organisation: Organisation, micro_usd: int, ceiling_micro_usd: int = 10**15) -> None:
+    at = clock.now()
+    batch = new_public_id("batch_", at)
+    settle_batch(
+        settlement(organisation, batch, usage("gpt-4o", micro_usd), settled_at=at, ceiling_micro_usd=ceiling_micro_usd)
+    )
+
+
+def _some_receipts(world: World) -> str:
+    world.finished(world.accepted("gpt-4o-mini", "gpt-4o", count=3))
+    _charged(world.tenant.organisation, 23_951_101)
+    _charged(world.tenant.organisation, 70_000, ceiling_micro_usd=60_000)
+    return _RECEIPTS
+
+
+def _receipt(world: World) -> str:
+    batch = world.finished(world.accepted("gpt-4o-mini", "gpt-4o", count=3))
+    return f"{_RECEIPTS}{batch.receipt_id}/"
+
+
+def _wallet_in_use(world: World) -> str:
+    _some_receipts(world)
+    record_top_up(
+        world.tenant.organisation,
+        reference="SEPA 2026-11-28 / 4471-A",
+        amount_micro_usd=250_000_000,
+        effective_at=clock.now(),
+        recorded_by=None,
+    )
+    world.accepted(count=60)
+    return _WALLET
+
+
+def _wallet_that_owes(world: World) -> str:
+    _charged(world.tenant.organisation, 100_750_000)
+    return _WALLET
+
+
+OF_MONEY = (
+    PageCase(
+        name="no receipts",
+        url_name="billing:receipt-list",
+        seen_by="admin",
+        make=lambda _world: _RECEIPTS,
+        others=_LIST_OTHERS,
+    ),
+    PageCase(name="receipts", url_name="billing:receipt-list", seen_by="admin", make=_some_receipts),
+    PageCase(
+        name="no receipts that match",
+        url_name="billing:receipt-list",
+        seen_by="admin",
+        make=lambda _world: f"{_RECEIPTS}?text=nothing&state=final&since=2026-01-01",
+    ),
+    PageCase(
+        name="receipt",
+        url_name="billing:receipt-detail",
+        seen_by="admin",
+        make=_receipt,
+        others={**_LIST_OTHERS, "stranger": 404},
+    ),
+    PageCase(
+        name="wallet",
+        url_name="billing:wallet",
+        seen_by="admin",
+        make=_wallet_in_use,
+        others={**_LIST_OTHERS, "viewer": 200},
+    ),
+    PageCase(name="wallet that owes", url_name="billing:wallet", seen_by="admin", make=_wallet_that_owes),
+    PageCase(name="wallet for a viewer", url_name="billing:wallet", seen_by="viewer", make=lambda _world: _WALLET),
+)
+NOT_OF_MONEY = {"billing:receipt-csv": "a download", "billing:receipt-json": "a download"}
