@@ -45,6 +45,7 @@ from routing.providers.calls import (
 )
 from routing.providers.lines import split_lines
 from routing.providers.openai import jobs, wire
+from routing.providers.openai.chat_lines import ChatLineReader
 
 MAXIMUM_INPUT_BYTES = 209_715_200
 _PAGE_SIZE = 100
@@ -130,6 +131,7 @@ class OpenAIProvider:
     def results(self, report: JobReport, *, token: str, name_answer: AnswerNamer) -> Iterator[ResultItem]:
         """Stream the output file, then the error file."""
         assert report.state is JobState.ENDED, "only an ended job has results"
+        chat_lines = ChatLineReader(token=token, name_answer=name_answer)
         for result_ref in report.result_refs:
             with closing(self._download(result_ref)) as chunks:
                 lines = split_lines(chunks, maximum_bytes=MAXIMUM_LINE_BYTES)
@@ -139,7 +141,7 @@ class OpenAIProvider:
                             result_ref=result_ref, line=line, size_bytes=size_bytes, problem=LineProblem.TOO_LONG
                         )
                     elif text and not text.isspace():
-                        yield wire.read_line(
+                        yield chat_lines.read(text) or wire.read_line(
                             text, token=token, name_answer=name_answer, result_ref=result_ref, line=line
                         )
 

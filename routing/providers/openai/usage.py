@@ -22,23 +22,25 @@ _NOTHING = TokenUsage()
 _Count = Annotated[int, msgspec.Meta(ge=0, le=MAXIMUM_TOKENS)]
 
 
-class _PromptDetails(msgspec.Struct, frozen=True):
+class _PromptDetails(msgspec.Struct, frozen=True, gc=False):
     cached_tokens: _Count = 0
     cache_write_tokens: _Count = 0
 
 
-class _CompletionDetails(msgspec.Struct, frozen=True):
+class _CompletionDetails(msgspec.Struct, frozen=True, gc=False):
     reasoning_tokens: _Count = 0
 
 
-class _ChatUsage(msgspec.Struct, frozen=True):
+class ChatUsage(msgspec.Struct, frozen=True, gc=False):
+    """The numbers of the common shape, as the provider says them."""
+
     prompt_tokens: _Count
     completion_tokens: _Count
     prompt_tokens_details: _PromptDetails = _PromptDetails()
     completion_tokens_details: _CompletionDetails = _CompletionDetails()
 
 
-_chat_decoder = msgspec.json.Decoder(_ChatUsage)
+_chat_decoder = msgspec.json.Decoder(ChatUsage)
 _any_decoder = msgspec.json.Decoder()
 
 
@@ -53,18 +55,23 @@ def read_raw_usage(member: msgspec.Raw | None, *, has_output: bool) -> ReadUsage
         chat = _chat_decoder.decode(member)
     except msgspec.DecodeError:
         return _read_exactly(member, has_output=has_output)
+    usage = consistent_usage(chat)
+    return _read_exactly(member, has_output=has_output) if usage is None else ReadUsage(usage, None)
+
+
+def consistent_usage(chat: ChatUsage) -> TokenUsage | None:
+    """Normalise the common shape; None where a detail is larger than its whole."""
     cached, written = chat.prompt_tokens_details.cached_tokens, chat.prompt_tokens_details.cache_write_tokens
     reasoning = chat.completion_tokens_details.reasoning_tokens
     if cached + written > chat.prompt_tokens or reasoning > chat.completion_tokens:
-        return _read_exactly(member, has_output=has_output)
-    usage = TokenUsage(
+        return None
+    return TokenUsage(
         input_tokens=chat.prompt_tokens - cached - written,
         cached_input_tokens=cached,
         cache_write_5m_tokens=written,
         output_tokens=chat.completion_tokens,
         reasoning_tokens=reasoning,
     )
-    return ReadUsage(usage, None)
 
 
 def _read_exactly(member: msgspec.Raw, *, has_output: bool) -> ReadUsage:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from routing.providers.base import ResultItem, RowResult
+from routing.providers.openai.chat_lines import ChatLineReader
 from routing.providers.openai.wire import read_line
 
 TOKEN = "0123456789abcdef"
@@ -49,7 +50,14 @@ def never_ran(code: str) -> bytes:
 
 
 def read(text: bytes) -> ResultItem:
-    return read_line(text, token=TOKEN, name_answer=lambda row: f"ours-{row}", result_ref="file-1", line=3)
+    """What the exact way makes of a line; where the short way takes it too, both say the same."""
+    exact = read_line(text, token=TOKEN, name_answer=lambda row: f"ours-{row}", result_ref="file-1", line=3)
+    short = ChatLineReader(token=TOKEN, name_answer=lambda row: f"ours-{row}").read(text)
+    if short is not None:
+        assert isinstance(exact, RowResult)
+        assert msgspec.structs.replace(short, body=None) == msgspec.structs.replace(exact, body=None)
+        assert body_of(short) == body_of(exact)
+    return short or exact
 
 
 def read_row(text: bytes) -> RowResult:
