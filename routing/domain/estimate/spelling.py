@@ -7,7 +7,7 @@ one, with Python's objects for each, took 4 times as long as this for files writ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,9 @@ Positions = npt.NDArray[np.int64]
 
 PIECE_BYTES = 131_072
 BACKSLASH, LETTER_U, SLASH = b"\\u/"
-UNIT_BYTES = 6
+UNIT_BYTES, UNITS_AT_ONCE = 6, 65_536
+# no UTF-8 text holds this byte
+DROPPED = 0xFF
 SURROGATES_BEGIN, LOW_SURROGATES_BEGIN, SURROGATES_END = 0xD800, 0xDC00, 0xE000
 PLANE_BEGINS = 0x10000
 CONTINUATION, SIX_BITS = 0x80, 0x3F
@@ -59,47 +61,74 @@ def true_escapes(backslashes: Positions) -> Positions:
     return np.delete(backslashes, follows[(follows - run_start) & 1 == 0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Spelling:
-    r"""What spelling did: per row the NULs put before characters and the bytes to drop, and which bytes those are."""
-
-    nul_counts: Positions
-    dropped_counts: Positions
-    dropped: Positions
-
-
-def spell(codes: Codes, starts: Positions) -> Spelling:
+def spell(codes: Codes, starts: Positions) -> tuple[Positions, Positions | None]:
     """Spell the literals of rows in a buffer, in place.
 
     Args:
         codes: The buffer.
         starts: Where in it each row begins.
+
+    Returns:
+        How many NULs were put before characters, by row; and how many bytes must be dropped, None where there are
+        none: they are ``DROPPED``.
     """
     escapes = true_escapes(find_bytes(codes, BACKSLASH))
     letters = codes[escapes + 1]
-    is_unit, is_slash = letters == LETTER_U, letters == SLASH
-    if not (is_unit.any() or is_slash.any()):
+    is_longer = (letters == LETTER_U) | (letters == SLASH)
+    if not is_longer.any():
         codes[escapes + 1] = _UNESCAPED[letters]
         codes[escapes] = 0
-        none = escapes[:0]
-        return Spelling(nul_counts=_by_row(escapes, starts), dropped_counts=np.zeros_like(starts), dropped=none)
-    units, slashes, short = escapes[is_unit], escapes[is_slash], escapes[~(is_unit | is_slash)]
+        return _by_row(escapes, starts), None
+    units, slashes, short = escapes[letters == LETTER_U], escapes[letters == SLASH], escapes[~is_longer]
+    del escapes
     codes[short + 1] = _UNESCAPED[codes[short + 1]]
     codes[short] = 0
+    nul_counts = _by_row(short, starts)
+    begin = 0
+    while begin < len(units):
+        end = begin + UNITS_AT_ONCE
+        # no pair of surrogates is torn apart
+        end += int(_points(codes, units[end : end + 1], paired=False)[1].sum() == 0)
+        nul_counts += _by_row(_spell_units(codes, units[begin:end]), starts)
+        begin = end
+    codes[slashes] = DROPPED
+    dropped_counts = np.zeros_like(starts)
+    for begin in range(0, len(codes), PIECE_BYTES):
+        add_by_row(dropped_counts, codes[begin : begin + PIECE_BYTES] == DROPPED, begin, starts)
+    return nul_counts, dropped_counts
+
+
+def _spell_units(codes: Codes, units: Positions) -> Positions:
+    r"""Write what ``\uXXXX`` stands for over its beginning and mark the rest as dropped; give the NULs written."""
     points, spans = _points(codes, units)
     units, points, spans = units[spans > 0], points[spans > 0], spans[spans > 0]
     has_letter = (points < len(_HAS_LETTER)) & _HAS_LETTER[np.minimum(points, len(_HAS_LETTER) - 1)]
-    codes[units[has_letter]] = 0
+    nuls = units[has_letter]
+    codes[nuls] = 0
     lengths = has_letter + _write_utf8(codes, units + has_letter, points)
-    counts = spans - lengths
-    ends = np.cumsum(counts)
-    left_over = np.repeat(units + lengths - ends + counts, counts) + np.arange(int(counts.sum()))
-    places = np.searchsorted(units, np.append(starts, len(codes)))
-    return Spelling(
-        nul_counts=_by_row(short, starts) + _by_row(units[has_letter], starts),
-        dropped_counts=_by_row(slashes, starts) + np.diff(np.append(0, ends)[places]),
-        dropped=np.append(left_over, slashes),
-    )
+    for offset in range(1, 2 * UNIT_BYTES):
+        codes[units[(lengths <= offset) & (offset < spans)] + offset] = DROPPED
+    return nuls
+
+
+def without_dropped(codes: Codes) -> Codes:
+    """Close the gaps, in the same buffer."""
+    size_bytes = 0
+    for begin in range(0, len(codes), PIECE_BYTES):
+        piece = codes[begin : begin + PIECE_BYTES]
+        kept = piece[piece != DROPPED]
+        codes[size_bytes : size_bytes + len(kept)] = kept
+        size_bytes += len(kept)
+    return codes[:size_bytes]
+
+
+def add_by_row(sums: Positions, values: npt.NDArray[Any], begin: int, starts: Positions) -> None:
+    """Add the values of one piece, which begins at ``begin``, to the sums of the rows that it holds parts of."""
+    first = int(np.searchsorted(starts, begin, side="right")) - 1
+    last = int(np.searchsorted(starts, begin + len(values), side="left"))
+    offsets = starts[first:last] - begin
+    offsets[0] = 0
+    sums[first:last] += np.add.reduceat(values, offsets, dtype=np.int32)
 
 
 def _by_row(places: Positions, starts: Positions) -> Positions:
@@ -107,7 +136,7 @@ def _by_row(places: Positions, starts: Positions) -> Positions:
     return np.diff(np.searchsorted(places, starts), append=len(places))
 
 
-def _points(codes: Codes, units: Positions) -> tuple[Positions, Positions]:
+def _points(codes: Codes, units: Positions, *, paired: bool = True) -> tuple[Positions, Positions]:
     r"""Give the code points of ``\uXXXX`` and their bytes; a low surrogate has 0, being in its high one's."""
     points = np.zeros(len(units), dtype=np.int64)
     for offset in range(2, UNIT_BYTES):
@@ -115,9 +144,12 @@ def _points(codes: Codes, units: Positions) -> tuple[Positions, Positions]:
     spans = np.full(len(units), UNIT_BYTES)
     # a valid literal has each low one right after its high one
     low = np.flatnonzero((points >= LOW_SURROGATES_BEGIN) & (points < SURROGATES_END))
+    spans[low] = 0
+    if not paired:
+        return points, spans
     high = low - 1
     points[high] = PLANE_BEGINS + ((points[high] - SURROGATES_BEGIN) << 10) + points[low] - LOW_SURROGATES_BEGIN
-    spans[high], spans[low] = 2 * UNIT_BYTES, 0
+    spans[high] = 2 * UNIT_BYTES
     return points, spans
 
 

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from routing.domain.estimate.spelling import Positions, spell
+from routing.domain.estimate.spelling import DROPPED, Positions, add_by_row, spell, without_dropped
 from routing.domain.estimate.tables import Vocabulary
 
 PIECE_PAIRS = 32_768
@@ -92,17 +92,14 @@ def prepare_texts(literals: RowLiterals, order: Positions | None = None) -> RowT
     starts = np.cumsum(row_bytes + pads) - (row_bytes + pads)
     opening = ends[:-1] + np.repeat(np.cumsum(pads) - pads, counts)
     codes[opening] = codes[opening + lengths - 1] = 0
-    spelling = spell(codes, starts)
-    text_bytes = row_bytes - 2 * counts - spelling.nul_counts
-    if spelling.dropped.size:
-        is_odd = spelling.dropped_counts & 1
-        is_kept = np.ones(len(codes), dtype=bool)
-        is_kept[spelling.dropped] = False
-        is_kept[(starts + row_bytes)[is_odd == 1]] = False
-        codes = codes[is_kept]
-        gone = spelling.dropped_counts + is_odd
-        starts = starts - np.cumsum(gone) + gone
-        text_bytes -= spelling.dropped_counts
+    nul_counts, dropped_counts = spell(codes, starts)
+    text_bytes = row_bytes - 2 * counts - nul_counts
+    if dropped_counts is not None:
+        is_odd = dropped_counts & 1
+        codes[(starts + row_bytes)[is_odd == 1]] = DROPPED
+        codes = without_dropped(codes)
+        starts = starts - np.cumsum(dropped_counts + is_odd) + dropped_counts + is_odd
+        text_bytes -= dropped_counts
     return RowTexts(text_bytes=text_bytes, pairs=codes.view("<u2"), starts=starts >> 1)
 
 
@@ -133,9 +130,5 @@ def _sums(pairs: npt.NDArray[np.uint16], starts: Positions, weights: npt.NDArray
         indexes = pairs[piece_start : piece_start + PIECE_PAIRS]
         # any 16 bits are in the table: "wrap" spares numpy the pass that checks them, a fifth of the time
         piece = weights.take(indexes, out=room[: len(indexes)], mode="wrap")
-        first = int(np.searchsorted(starts, piece_start, side="right")) - 1
-        last = int(np.searchsorted(starts, piece_start + len(piece), side="left"))
-        offsets = starts[first:last] - piece_start
-        offsets[0] = 0
-        sums[first:last] += np.add.reduceat(piece, offsets, dtype=np.int32)
+        add_by_row(sums, piece, piece_start, starts)
     return sums
