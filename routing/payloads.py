@@ -5,7 +5,7 @@ Both blobs are named by the quote's id, and written before the quote's row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import BinaryIO
 
@@ -28,6 +28,7 @@ class _Named(msgspec.Struct):
 
 
 _decode_row = msgspec.json.Decoder(_Row).decode
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_named = msgspec.json.Decoder(_Named).decode
 
 
@@ -59,6 +60,17 @@ class Payload:
     def custom_id_json(self, row: int) -> bytes:
         """Give a row's ``custom_id`` as the JSON text it was."""
         return bytes(_decode_named(self._line(row)).custom_id)
+
+    def line_naming(self, row: int, model_slugs: Mapping[int, str]) -> bytes:
+        """Give a row's line; where its group is in ``model_slugs``, re-serialised with that model in its body."""
+        line = self._line(row)
+        slug = model_slugs.get(int(self._placement.group_indexes[row]))
+        if slug is None:
+            return line
+        members = _decode_members(line)
+        body = _decode_members(members["body"])
+        body["model"] = msgspec.Raw(msgspec.json.encode(slug))
+        return msgspec.json.encode({**members, "body": body})
 
     def _line(self, row: int) -> bytes:
         self._blob.seek(int(self._placement.offsets[row]))
@@ -95,3 +107,13 @@ def open_payload(quote_id: str) -> Iterator[Payload]:
     placement = RowPlacement.unpack(read_blob(placement_name(quote_id)))
     with open_blob(payload_name(quote_id)) as blob:
         yield Payload(blob, placement)
+
+
+def body_naming(quote_id: str, model_slugs: Mapping[int, str]) -> bytes:
+    """Give a quote's file with other models for the rows of some groups, by the group's index; for small files.
+
+    Raises:
+        FileNotFoundError: The payload is gone.
+    """
+    with open_payload(quote_id) as payload:
+        return b"".join(payload.line_naming(row, model_slugs) + b"\n" for row in range(len(payload.lengths)))

@@ -9,10 +9,12 @@ from typing import BinaryIO, Self
 
 from django.db import connection
 
+from catalog.selectors import current_catalog
 from routing.blobs import open_blob
 from routing.domain.stitching import StitchedRow, result_line
 from routing.models import Batch, ProviderJob, SubLane
 from routing.payloads import Payload, open_payload
+from routing.providers.base import RowCode
 
 _ROWS_PER_FETCH = 2_000
 _COLUMNS = (
@@ -48,7 +50,10 @@ class ResultLines:
     def __enter__(self) -> Self:
         """Open the payload."""
         self._payload: Payload = self._stack.enter_context(open_payload(self._batch.quote_id))
-        self._lane_ids = dict(SubLane.objects.filter(batch=self._batch).values_list("pk", "lane_id"))
+        sub_lanes = SubLane.objects.filter(batch=self._batch).values_list("pk", "lane_id", "model_slug")
+        self._lane_ids = {pk: lane_id for pk, lane_id, _ in sub_lanes}
+        models = current_catalog().models
+        self._alternatives = {pk: models[slug].successor_slug if slug in models else None for pk, _, slug in sub_lanes}
         self._blob_names = dict(ProviderJob.objects.filter(batch=self._batch).values_list("pk", "results_blob"))
         return self
 
@@ -70,6 +75,7 @@ class ResultLines:
                 lane_id=self._lane_ids[outcome.sub_lane_id],
                 re_dispatch_count=outcome.re_dispatch_count,
                 charge_pico_usd=outcome.charge_pico_usd,
+                alternative=self._alternatives[outcome.sub_lane_id] if outcome.code == RowCode.MODEL_GONE else None,
             )
         )
 

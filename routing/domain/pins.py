@@ -33,6 +33,7 @@ class LanePlan(msgspec.Struct, frozen=True, kw_only=True):
     maximum_bytes_per_job: int
     # What a row without a limit of its own may put out, for providers that must be told one.
     max_output_tokens: int
+    minimum_rows: int = 1
 
     def to_bytes(self) -> bytes:
         """Give the stored form."""
@@ -137,4 +138,5 @@ def pin_lane(lane: Lane, model: Model) -> LanePlan:
         maximum_rows_per_job=lane.maximum_rows_per_job,
         maximum_bytes_per_job=lane.maximum_bytes_per_job,
         max_output_tokens=model.max_output_tokens,
+        minimum_rows=lane.minimum_rows,
     )

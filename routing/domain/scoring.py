@@ -16,14 +16,22 @@ from routing.domain.parameters.judgement import LaneJudgement
 PPM_PER_PERCENT = 10_000
 
 
+class WebhookMode(enum.StrEnum):
+    """How a customer hears of low-cost batches: gathered each 30 s, or one event each at once."""
+
+    GATHER = "gather"
+    EACH = "each"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowProfile:
-    """What a customer says waiting and failing are worth, and whether a group may be fanned out over two lanes."""
+    """What a customer says waiting and failing are worth, whether to fan out, and how to tell of batches."""
 
     name: str = "default"
     penalty_micro_usd_per_minute: int = 500
     penalty_micro_usd_per_percent: int = 5_000
     fan_out: bool = True
+    webhook_mode: WebhookMode = WebhookMode.GATHER
 
 
 class RejectionCode(enum.StrEnum):

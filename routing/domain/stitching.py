@@ -37,6 +37,8 @@ class StitchedRow:
     lane_id: str
     re_dispatch_count: int
     charge_pico_usd: int
+    # What may be used instead of a model that was retired; None where nothing is named.
+    alternative: str | None = None
 
 
 def request_id(batch_public_id: str, row: int) -> str:
@@ -80,4 +82,7 @@ def _error(row: StitchedRow) -> bytes:
     if row.succeeded:
         return b"null"
     message = _ERROR_MESSAGES.get(row.code, "The row was not done.")
-    return orjson.dumps({"code": row.code, "message": message})
+    if row.alternative is None:
+        return orjson.dumps({"code": row.code, "message": message})
+    message = f"{message} Use {row.alternative} instead."
+    return orjson.dumps({"code": row.code, "message": message, "alternative": row.alternative})

@@ -49,6 +49,7 @@ class Batch(Claimable):
     status = models.CharField(max_length=12, choices=BatchStatus)
     # Set by a cancel or by the end of the window: nothing more is sent, what runs is cancelled.
     ending = models.CharField(max_length=10, choices=BatchEnding, default=BatchEnding.NONE, blank=True)
+    ending_at = models.DateTimeField(null=True, blank=True)
     # A copy of the quote's pins; the quote may be gone when the batch ends.
     plan = models.BinaryField()
     row_count = models.PositiveIntegerField()

@@ -64,6 +64,8 @@ class ProviderJob(Claimable):
     estimated_input_tokens = models.PositiveBigIntegerField()
     input_ref = models.CharField(max_length=200, default="", blank=True)
     batch_ref = models.CharField(max_length=200, default="", blank=True)
+    # What was taken for this job, where the provider keeps no token, and whose results proved to be another's.
+    disproved_batch_refs = models.JSONField(default=list)
     output_refs = models.JSONField(default=list)
     ending = models.CharField(max_length=10, default="", blank=True)
     # Why the job as a whole failed (a Fault of the port).
@@ -91,7 +93,10 @@ class ProviderJob(Claimable):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["sub_lane", "number"], name="job_number_is_unique_in_sub_lane"),
             models.CheckConstraint(
-                condition=~Q(state__in=["running", "ended", "collected"]) | ~Q(batch_ref="") | Q(ending="failed"),
+                condition=~Q(state__in=["running", "ended", "collected"])
+                | ~Q(batch_ref="")
+                # It ended without having been sent, or before anybody found out whether it was.
+                | Q(state__in=["ended", "collected"], ending__in=["failed", "cancelled", "expired"]),
                 name="job_that_runs_has_a_provider_reference",
             ),
         ]

@@ -27,3 +27,8 @@ def open_provider(account: ProviderAccount, deadlines: Deadlines = _DEADLINES) -
         KeyError: There is no adapter for ``account.provider``; ask :func:`has_adapter` before.
     """
     return ADAPTERS[account.provider](account, deadlines)
+
+
+def keeps_tokens(provider: str) -> bool:
+    """Tell whether a provider's list names our token beside our jobs; a batch of Anthropic's has no place for it."""
+    return provider != "anthropic"

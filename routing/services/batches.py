@@ -13,8 +13,6 @@ from django.db import IntegrityError, transaction
 from accounts.selectors import Caller
 from billing.domain.records import GroupHold
 from billing.services.holds import place_holds
-from catalog.domain.records import Catalog, Rotation
-from catalog.selectors import current_catalog
 from ground import clock
 from ground.errors import InvalidRequest, PaymentRequired
 from ground.ids import new_public_id
@@ -22,6 +20,7 @@ from ground.wake import wake
 from routing.domain.pins import BatchPlan, GroupPlan
 from routing.models import Batch, BatchStatus, Quote, QuoteStatus, SubLane
 from routing.selectors import quote_by_id, quote_has_expired
+from routing.services.offers import check_offer
 
 _METADATA_MAX_PAIRS = 16
 _METADATA_KEY_MAX_CHARACTERS = 64
@@ -43,8 +42,9 @@ def accept_quote(*, caller: Caller, quote_id: str, metadata: Mapping[str, object
 
     Raises:
         NotFound: The organisation has no such quote.
-        InvalidRequest: ``quote_expired``, ``quote_already_used`` (with another body), ``lane_unavailable``,
-            ``model.deprecated_post_quote``, or bad metadata. Nothing is held.
+        InvalidRequest: ``quote_expired``, ``quote_already_used`` (with another body), ``lane_unavailable`` or
+            ``model.deprecated_post_quote`` (each with a new quote where there can be one), or bad metadata. Nothing is
+            held.
         PaymentRequired: ``insufficient_credit`` with the estimate, or ``billing_blocked``. Nothing is held.
     """
     clean_metadata = checked_metadata(metadata)
@@ -66,7 +66,7 @@ def accept_quote(*, caller: Caller, quote_id: str, metadata: Mapping[str, object
             param="quote_id",
         )
     plan = BatchPlan.from_bytes(quote.plan)
-    _check_pins(current_catalog(), plan)
+    check_offer(caller, quote, plan)
     try:
         batch = _create(caller, quote, plan, body_hash, clean_metadata)
     except PaymentRequired as refused:
@@ -134,31 +134,6 @@ def _with_estimate(refused: PaymentRequired, quote: Quote) -> PaymentRequired:
         " Nothing was held.",
         extra={**refused.extra, "estimate": estimate},
     )
-
-
-def _check_pins(catalog: Catalog, plan: BatchPlan) -> None:
-    """Refuse the whole accept when a pin is retired or its lane was taken out of rotation since the quote."""
-    at = clock.now()
-    for group in plan.groups:
-        model = catalog.models.get(group.model_slug)
-        if model is None or (model.retires_at is not None and model.retires_at <= at):
-            successor = model.successor_slug if model else None
-            raise InvalidRequest(
-                f"The model {group.model_slug!r} was retired after the quote."
-                + (f" Quote the file again with {successor!r}." if successor else ""),
-                code="model.deprecated_post_quote",
-                param="quote_id",
-                extra={"alternative": successor},
-            )
-        for lane_plan in group.lanes:
-            lane = catalog.lanes.get((group.model_slug, lane_plan.lane_id))
-            if lane is None or lane.rotation is Rotation.OUT:
-                raise InvalidRequest(
-                    f"The lane {lane_plan.lane_id!r} of {group.model_slug!r} was taken out of rotation after the quote."
-                    " Quote the file again.",
-                    code="lane_unavailable",
-                    param="quote_id",
-                )
 
 
 @transaction.atomic

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from accounts.models import Organisation
 from ground import clock
@@ -22,7 +22,8 @@ _log = logging.getLogger(__name__)
 # After the window results are still collected for this long.
 LATE_RESULTS: Final = timedelta(minutes=15)
 # How long until an ending batch is looked at again.
-_LOOK_AGAIN: Final = timedelta(seconds=2)
+_LOOK_AGAIN_AT_FIRST: Final = timedelta(seconds=2)
+_LOOK_AGAIN_AT_LAST: Final = timedelta(minutes=1)
 _OPEN: Final = (BatchStatus.VALIDATING, BatchStatus.IN_PROGRESS)
 
 
@@ -47,8 +48,9 @@ def cancel_batch(*, organisation: Organisation, public_id: str) -> Batch:
         batch.status = BatchStatus.CANCELLING
         batch.cancelling_at = at
         batch.ending = BatchEnding.CANCELLED
+        batch.ending_at = at
         batch.due_at = at
-        batch.save(update_fields=["status", "cancelling_at", "ending", "due_at"])
+        batch.save(update_fields=["status", "cancelling_at", "ending", "ending_at", "due_at"])
         wake("routing.finish_batches")
     return batch
 
@@ -57,7 +59,7 @@ def expire_batches() -> int:
     """Begin to end every batch whose window is over, by the database's clock; give how many there were."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE routing_batch SET ending = 'expired', due_at = lanehouse_now()"
+            "UPDATE routing_batch SET ending = 'expired', ending_at = lanehouse_now(), due_at = lanehouse_now()"
             " WHERE status IN ('validating', 'in_progress') AND ending = '' AND expires_at <= lanehouse_now()"
             " AND row_count > completed_count + failed_count"
         )
@@ -84,14 +86,17 @@ def close_jobs(lease: Lease, batch: Batch) -> None:
             # It is polled at once: many jobs have ended by then.
             ProviderJob.objects.filter(pk=job.pk).update(cancel_asked_at=clock.now())
             ProviderJob.objects.filter(pk=job.pk, state=JobState.RUNNING, lease_until=None).update(due_at=at)
-    if at >= batch.expires_at + LATE_RESULTS:
+    assert batch.ending_at is not None, "a batch is ended from an instant on"
+    # Counted from when its jobs were asked to end: an engine that was away must look once before it gives up.
+    if at >= max(batch.expires_at, batch.ending_at) + LATE_RESULTS:
         _give_up(batch)
     wake("routing.collect_jobs")
 
 
-def next_look() -> timedelta:
-    """Give how long an ending batch waits until its jobs are looked at again."""
-    return _LOOK_AGAIN
+def next_look(batch: Batch, at: datetime) -> timedelta:
+    """Give how long an ending batch waits until its jobs are looked at again: a twentieth of the time so far."""
+    assert batch.ending_at is not None, "a batch is ended from an instant on"
+    return min(_LOOK_AGAIN_AT_LAST, max(_LOOK_AGAIN_AT_FIRST, (at - batch.ending_at) / 20))
 
 
 def _end_unsent(batch: Batch) -> None:
@@ -107,13 +112,14 @@ def _end_unsent(batch: Batch) -> None:
 
 
 def _give_up(batch: Batch) -> None:
-    """End jobs that their providers have not ended in time: their rows get the batch's ending as their outcome."""
-    given_up = ProviderJob.objects.filter(
-        batch=batch, state__in=[JobState.SUBMITTING, JobState.UNKNOWN, JobState.RUNNING]
-    ).update(
+    """End jobs that did not end in time, or whose results could not be read: their rows get the batch's ending."""
+    is_open = Q(state__in=[JobState.SUBMITTING, JobState.UNKNOWN, JobState.RUNNING])
+    is_unread = Q(state=JobState.ENDED, try_count__gt=0)
+    given_up = ProviderJob.objects.filter(is_open | is_unread, batch=batch).update(
         state=JobState.ENDED,
         ending=batch.ending,
         output_refs=[],
+        try_count=0,
         completed_at=clock.now(),
         due_at=clock.now(),
         lease_until=None,

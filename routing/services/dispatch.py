@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 
 import numpy as np
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
@@ -22,23 +21,20 @@ from ground import clock
 from ground.errors import ProviderError
 from ground.leases import Keeper, Lease, LeaseLost, claim, moving_on, unless_lost
 from ground.wake import wake
+from routing.domain.moving import is_retired
 from routing.domain.row_lists import pack_rows, unpack_rows
-from routing.models import JobState, ProviderAccount, ProviderJob, SubLane, SubLaneState
+from routing.models import Batch, BatchEnding, JobState, ProviderAccount, ProviderJob, SubLane, SubLaneState
 from routing.payloads import Payload, open_payload
-from routing.providers.base import Fault, Provider, Submission, make_row_key
-from routing.services.jobs import add_jobs, cut_rows, intended_job, lane_plan_of
+from routing.providers.base import Fault, JobEnding, Provider, Submission, make_row_key
+from routing.services.finding import backoff, find_job, record_submitted
+from routing.services.jobs import add_jobs, cut_rows, intended_job, lane_plan_of, next_job_number
 from routing.services.moves import lock_moves, move_rows, plan_move
-from routing.services.provider_accounts import longest_submit_seconds, opened
+from routing.services.provider_accounts import opened
 from routing.services.room import lock_lane, room_wait, tokens_in_flight
-from routing.services.sub_lanes import moving_job
+from routing.services.sub_lanes import follow_jobs, moving_job
 
 _log = logging.getLogger(__name__)
 
-# An ambiguous submit is looked for this much before its intent, for the two clocks: a list too long costs a page, a
-# list too short a second sending.
-_CLOCK_MARGIN = timedelta(minutes=15)
-_FIRST_BACKOFF_SECONDS = 1
-_LONGEST_BACKOFF_SECONDS = 60
 # What people must see to before a sub-lane can go on.
 _REPAIR_WAIT = timedelta(minutes=1)
 _PAYLOAD_MISSING = "payload_missing"
@@ -57,11 +53,15 @@ class _RowsRefused(Exception):
 
 def start_next_sub_lane() -> bool:
     """Cut the next queued sub-lane into provider jobs, each within its lane's limits; intents only, nothing is sent."""
-    lease = claim(SubLane, state_field="state", states=(SubLaneState.QUEUED, SubLaneState.WAITING))
+    # Only what is not cut yet is due; rows may have joined the sub-lane before that and be further on.
+    lease = claim(SubLane, state_field="state", states=tuple(SubLaneState.values))
     if lease is None:
         return False
     sub_lane = SubLane.objects.select_related("batch__organisation").get(pk=lease.row_id)
     account = ProviderAccount.objects.filter(provider=sub_lane.provider, kind=sub_lane.batch.organisation.kind).first()
+    if account is None and sub_lane.batch.ending != BatchEnding.NONE:
+        # Nothing will be sent; the rows only need a job to end in.
+        account = ProviderAccount.objects.filter(kind=sub_lane.batch.organisation.kind).first()
     with unless_lost():
         if account is None:
             _wait_for_repair(lease, _NO_ACCOUNT)
@@ -78,13 +78,15 @@ def start_next_sub_lane() -> bool:
             _wait_for_repair(lease, _PAYLOAD_MISSING)
             return True
         at = clock.now()
-        with moving_on(SubLane, lease) as row:
-            ProviderJob.objects.bulk_create(
-                intended_job(row, account, number, rows, tokens, at) for number, (rows, tokens) in enumerate(cuts)
-            )
-            row.state = SubLaneState.SUBMITTING
-            row.reason = ""
-            row.due_at = None
+        with transaction.atomic():
+            with moving_on(SubLane, lease) as row:
+                first_number = next_job_number(row)
+                ProviderJob.objects.bulk_create(
+                    intended_job(row, account, number, rows, tokens, at)
+                    for number, (rows, tokens) in enumerate(cuts, start=first_number)
+                )
+                row.due_at = None
+            follow_jobs(lease.row_id)
             wake("routing.submit_jobs")
     return True
 
@@ -119,7 +121,7 @@ def submit_next_job() -> bool:
             if _take_room(lease, job):
                 _submit(lease, job, payload, provider)
         else:
-            _find(lease, job, provider, upload_bytes)
+            find_job(lease, job, provider, upload_bytes)
     return True
 
 
@@ -127,7 +129,7 @@ def _leave_lane(lease: Lease, job: ProviderJob) -> bool:
     """Take a job off a lane that left rotation or retired: to another lane with its pin, to a wait, or to an end."""
     at = clock.now()
     lane = current_catalog().lanes.get((job.sub_lane.model_slug, job.sub_lane.lane_id))
-    is_gone = lane is None or (lane.retires_at is not None and lane.retires_at <= at)
+    is_gone = lane is None or is_retired(current_catalog(), lane, at)
     if lane is not None and not is_gone and lane.rotation is not Rotation.OUT:
         return False
     move = plan_move(job, unpack_rows(bytes(job.rows)), at)
@@ -153,6 +155,11 @@ def _take_room(lease: Lease, job: ProviderJob) -> bool:
     limit_tokens = lane_plan_of(job.sub_lane).enqueued_tokens_limit
     at = clock.now()
     with moving_job(lease, keep_lease=True) as row:
+        batch_ending = Batch.objects.values_list("ending", flat=True).get(pk=job.batch_id)
+        if batch_ending != BatchEnding.NONE:
+            _end_unsubmitted(row, "", at, ending=batch_ending)
+            row.lease_until = None
+            return False
         if limit_tokens:
             lock_lane(job)
             in_flight_tokens = tokens_in_flight(job)
@@ -184,7 +191,7 @@ def _submit(lease: Lease, job: ProviderJob, payload: Payload, provider: Provider
     except ProviderError as error:
         _submit_failed(lease, job, error)
     else:
-        _submitted(lease, submitted.batch_ref, submitted.input_ref or "")
+        record_submitted(lease, submitted.batch_ref, submitted.input_ref or "")
 
 
 def _lines(lease: Lease, job: ProviderJob, payload: Payload, provider: Provider) -> Iterator[bytes]:
@@ -239,26 +246,14 @@ def _set_apart(lease: Lease, payload: Payload, refused: _RowsRefused) -> None:
             apart.save()
 
 
-def _end_unsubmitted(job: ProviderJob, message: str, at: datetime) -> None:
+def _end_unsubmitted(job: ProviderJob, message: str, at: datetime, *, ending: str = JobEnding.FAILED) -> None:
     """End a job that no provider has: the collecting step gives its rows their outcome."""
     job.state = JobState.ENDED
-    job.ending = "failed"
+    job.ending = ending
     job.last_error = message
     job.completed_at = at
     job.due_at = at
     wake("routing.collect_jobs")
-
-
-def _submitted(lease: Lease, batch_ref: str, input_ref: str) -> None:
-    at = clock.now()
-    with moving_job(lease) as row:
-        row.state = JobState.RUNNING
-        row.batch_ref = batch_ref
-        row.input_ref = input_ref
-        row.submitted_at = at
-        row.last_error = ""
-        row.try_count = 0
-        row.due_at = at + timedelta(seconds=settings.POLL_MIN_SECONDS)
 
 
 def _submit_failed(lease: Lease, job: ProviderJob, error: ProviderError) -> None:
@@ -271,52 +266,4 @@ def _submit_failed(lease: Lease, job: ProviderJob, error: ProviderError) -> None
         else:
             row.last_error = message
             row.state = JobState.UNKNOWN if error.ambiguous else JobState.INTENDED
-            row.due_at = at + _backoff(job.try_count, error.retry_after_seconds)
-
-
-def _find(lease: Lease, job: ProviderJob, provider: Provider, upload_bytes: int) -> None:
-    """Ask the provider what it has since the intent; send again only when the complete list has no trace of the job.
-
-    A job left in ``submitting`` by a killed worker is the same case: nobody knows whether it was sent.
-    """
-    assert job.submitting_at is not None, "a job is submitting from an instant on"
-    try:
-        listed = provider.find_since(job.intended_at - _CLOCK_MARGIN)
-    except ProviderError as error:
-        with moving_job(lease) as row:
-            row.state = JobState.UNKNOWN
-            row.last_error = f"{error.code}: {error.message}"[:300]
-            row.try_count = F("try_count") + 1
-            row.due_at = clock.now() + _backoff(job.try_count, error.retry_after_seconds)
-        return
-    found = [entry.batch_ref for entry in listed if entry.token == job.token]
-    if found:
-        # Newest first, so the last one was sent first. Others are a provider's own doubling: nobody reads them.
-        _submitted(lease, found[-1], job.input_ref)
-        _cancel_doubles(provider, job, found[:-1])
-        return
-    settled_at = job.submitting_at + timedelta(seconds=longest_submit_seconds(upload_bytes))
-    at = clock.now()
-    with moving_job(lease) as row:
-        if at < settled_at:
-            # What was cut may still arrive: an absence counts only once no call of ours can be under way.
-            row.state = JobState.UNKNOWN
-            row.due_at = min(settled_at, at + _backoff(job.try_count, None))
-            row.try_count = F("try_count") + 1
-        else:
-            row.state = JobState.INTENDED
-            row.due_at = at
-            wake("routing.submit_jobs")
-
-
-def _cancel_doubles(provider: Provider, job: ProviderJob, batch_refs: Sequence[str]) -> None:
-    for batch_ref in batch_refs:
-        _log.error("job %s is twice at the provider; %s is cancelled", job.token, batch_ref)
-        with suppress(ProviderError):
-            provider.cancel(batch_ref)
-
-
-def _backoff(try_count: int, retry_after_seconds: int | None) -> timedelta:
-    """Give the wait before another try: doubled each time up to a minute, never less than the provider asked."""
-    seconds = min(_LONGEST_BACKOFF_SECONDS, _FIRST_BACKOFF_SECONDS * 2 ** min(try_count, 10))
-    return timedelta(seconds=max(seconds, min(retry_after_seconds or 0, 3_600)))
+            row.due_at = at + backoff(job.try_count, error.retry_after_seconds)

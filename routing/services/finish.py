@@ -33,6 +33,7 @@ from routing.models import (
 )
 from routing.payloads import open_payload
 from routing.result_lines import ResultLines, outcomes_in_row_order
+from routing.selectors import workflow_named
 from routing.services.closing import close_jobs, next_look
 from routing.services.notices import tell_of
 
@@ -54,9 +55,10 @@ def finish_next_batch() -> bool:
             if batch.ending != BatchEnding.NONE:
                 close_jobs(lease, batch)
             with moving_on(Batch, lease) as row:
-                row.due_at = None if row.ending == BatchEnding.NONE else clock.now() + next_look()
+                at = clock.now()
+                row.due_at = None if row.ending == BatchEnding.NONE else at + next_look(row, at)
                 if row.completed_count + row.failed_count == row.row_count:
-                    row.due_at = clock.now()
+                    row.due_at = at
             return True
         with moving_on(Batch, lease, keep_lease=True) as row:
             if row.status != BatchStatus.CANCELLING:
@@ -152,7 +154,7 @@ def _settle(lease: Lease, batch: Batch, files: _StitchedFiles) -> None:
             _end(row, at)
             row.due_at = None
             _end_sub_lanes(batch, plan, sub_lanes, receipt)
-            tell_of(row, sub_lanes, at)
+            tell_of(row, sub_lanes, workflow_named(batch.workflow), at)
 
 
 def _end(batch: Batch, at: datetime) -> None:

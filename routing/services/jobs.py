@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,12 @@ def intended_job(
     )
 
 
+def next_job_number(sub_lane: SubLane) -> int:
+    """Give the number of a sub-lane's next job; the sub-lane is locked until that job is stored."""
+    last = ProviderJob.objects.filter(sub_lane=sub_lane).aggregate(number=Max("number"))["number"]
+    return 0 if last is None else int(last) + 1
+
+
 def job_token(batch_public_id: str, sub_lane_number: int, job_number: int) -> str:
     """Give a job's idempotency token: the same for the same job, and nothing that tells a customer's id."""
     text = f"{batch_public_id}/{sub_lane_number}/{job_number}"
@@ -53,19 +60,25 @@ def lane_plan_of(sub_lane: SubLane) -> LanePlan:
 def cut_rows(payload: Payload, lane: LanePlan, rows: Rows) -> Iterator[Rows]:
     """Give rows in parts that each fit one job of a lane: by rows, by bytes, by the lane's token limit.
 
-    Law: every row is in exactly one part, in order; a row that is too large by itself is alone. Bytes are
-    judged with room for what re-serialising may add: our key instead of theirs and escapes.
+    Law: every row is in exactly one part, in order; a row that is too large by itself is alone. The last part has the
+    lane's minimum of rows where two parts can have it. Bytes are judged with room for what re-serialising may add: our
+    key instead of theirs and escapes.
     """
     sizes = payload.lengths[rows] * 2 + 256
     tokens = payload.input_tokens[rows]
-    start = 0
-    while start < len(rows):
+    stops = [0]
+    while stops[-1] < len(rows):
+        start = stops[-1]
         stop = min(len(rows), start + lane.maximum_rows_per_job)
         stop = _fitting(sizes, start, stop, lane.maximum_bytes_per_job)
         if lane.enqueued_tokens_limit:
             stop = _fitting(tokens, start, stop, lane.enqueued_tokens_limit)
-        yield rows[start:stop]
-        start = stop
+        stops.append(stop)
+    border = len(rows) - lane.minimum_rows
+    if len(stops) > 2 and stops[-3] + lane.minimum_rows <= border < stops[-2]:  # noqa: PLR2004 -- two parts or more
+        # The rest would be too small a job: it borrows from the part before, which stays large enough.
+        stops[-2] = border
+    yield from (rows[start:stop] for start, stop in pairwise(stops))
 
 
 def _fitting(amounts: Rows, start: int, stop: int, limit: int) -> int:
@@ -77,9 +90,9 @@ def _fitting(amounts: Rows, start: int, stop: int, limit: int) -> int:
 def add_jobs(job: ProviderJob, parts: Sequence[Rows], tokens: Sequence[int], at: datetime) -> list[ProviderJob]:
     """Intend jobs with the next numbers, so with tokens of their own, for rows that ``job`` had; both are locked."""
     sub_lane = SubLane.objects.select_for_update(of=("self",)).select_related("batch").get(pk=job.sub_lane_id)
-    last = ProviderJob.objects.filter(sub_lane=sub_lane).aggregate(number=Max("number"))["number"]
+    first_number = next_job_number(sub_lane)
     jobs = [
-        intended_job(sub_lane, job.account, last + 1 + position, rows, input_tokens, at)
+        intended_job(sub_lane, job.account, first_number + position, rows, input_tokens, at)
         for position, (rows, input_tokens) in enumerate(zip(parts, tokens, strict=True))
     ]
     for each in jobs:

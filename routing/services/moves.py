@@ -12,18 +12,19 @@ from datetime import datetime
 import numpy as np
 from django.db import connection
 from django.db.models import F, Max
+from django.db.models.functions import Greatest
 
 from catalog.domain.records import Lane
 from catalog.selectors import current_catalog
 from routing.domain.asks import judge_lanes
-from routing.domain.moving import next_lane
+from routing.domain.moving import RowsToPlace, next_lane
 from routing.domain.parameters.judgement import LaneJudgement
 from routing.domain.pins import BatchPlan, LanePlan, pin_lane
-from routing.domain.scoring import GroupDemand
 from routing.models import Batch, BatchEnding, ProviderAccount, ProviderJob, SubLane, SubLaneState
 from routing.payloads import Payload, open_payload
 from routing.selectors import workflow_named
-from routing.services.jobs import Rows, cut_rows, intended_job
+from routing.services.jobs import Rows, cut_rows, intended_job, next_job_number
+from routing.services.sub_lanes import follow_jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,19 +57,19 @@ def plan_move(job: ProviderJob, rows: Rows, at: datetime) -> Move | None:
     if batch.ending != BatchEnding.NONE or not len(rows):
         return None
     with open_payload(batch.quote_id) as payload:
-        demand = GroupDemand(
+        wanted = RowsToPlace(
+            model_slug=sub_lane.model_slug,
+            model_snapshot=sub_lane.model_snapshot,
+            tried_lane_ids=(*job.tried_lane_ids, sub_lane.lane_id),
             row_count=len(rows),
             input_tokens=int(payload.input_tokens[rows].sum()),
-            # Not known for a part of a job; it weighs the same on every lane with these rates.
-            output_tokens=0,
-            judgements=_judgements(job, payload, rows),
+            minutes_left=int((batch.expires_at - at).total_seconds() // 60),
+            judgements=judge_others(payload, rows, model_slug=sub_lane.model_slug, lane_id=sub_lane.lane_id),
         )
-        lane = _target(job, demand, at)
+        lane = find_lane(wanted, kind=job.account.kind, workflow_name=batch.workflow, at=at)
         if lane is None:
             return None
-        account = ProviderAccount.objects.filter(provider=lane.provider, kind=job.account.kind).first()
-        if account is None:
-            return None
+        account = ProviderAccount.objects.get(provider=lane.provider, kind=job.account.kind)
         plan = BatchPlan.from_bytes(batch.plan).groups[sub_lane.group_index].quoted_lane(lane.lane_id)
         pinned = plan or pin_lane(lane, current_catalog().models[lane.model_slug])
         parts = tuple(cut_rows(payload, pinned, rows))
@@ -76,22 +77,20 @@ def plan_move(job: ProviderJob, rows: Rows, at: datetime) -> Move | None:
     return Move(lane=pinned, account=account, parts=parts, part_tokens=tokens)
 
 
-def _judgements(job: ProviderJob, payload: Payload, rows: Rows) -> dict[str, LaneJudgement]:
-    """Give what the model's other lanes make of the rows' parameters: a lane that refuses one cannot heal them."""
-    model = current_catalog().models.get(job.sub_lane.model_slug)
-    others = [lane for lane in model.lanes if lane.lane_id != job.sub_lane.lane_id] if model else []
+def judge_others(payload: Payload, rows: Rows, *, model_slug: str, lane_id: str) -> dict[str, LaneJudgement]:
+    """Give what a model's other lanes make of rows' parameters: a lane that refuses one cannot take them."""
+    model = current_catalog().models.get(model_slug)
+    others = [lane for lane in model.lanes if lane.lane_id != lane_id] if model else []
     return judge_lanes(others, lambda: map(payload.body_of, rows.tolist()))
 
 
-def _target(job: ProviderJob, demand: GroupDemand, at: datetime) -> Lane | None:
+def find_lane(rows: RowsToPlace, *, kind: str, workflow_name: str, at: datetime) -> Lane | None:
+    """Give the best lane that may take rows of an organisation of this kind now, or None."""
     return next_lane(
         current_catalog(),
-        model_slug=job.sub_lane.model_slug,
-        model_snapshot=job.sub_lane.model_snapshot,
-        tried_lane_ids=[*job.tried_lane_ids, job.sub_lane.lane_id],
-        demand=demand,
-        workflow=workflow_named(job.batch.workflow),
-        minutes_left=int((job.batch.expires_at - at).total_seconds() // 60),
+        rows,
+        providers=frozenset(ProviderAccount.objects.filter(kind=kind).values_list("provider", flat=True)),
+        workflow=workflow_named(workflow_name),
         at=at,
     )
 
@@ -125,18 +124,17 @@ def move_rows(job: ProviderJob, move: Move, *, was_attempted: bool, at: datetime
     list(SubLane.objects.select_for_update().filter(pk__in=[leaving.pk, joined.pk]).order_by("pk"))
     row_count = len(move.rows)
     SubLane.objects.filter(pk=leaving.pk).update(
-        row_count=F("row_count") - row_count, moved_out_count=F("moved_out_count") + row_count
+        row_count=F("row_count") - row_count,
+        moved_out_count=F("moved_out_count") + row_count,
+        # Rows that were attempted had been reported as done.
+        reported_count=Greatest(0, F("reported_count") - row_count * was_attempted),
     )
     SubLane.objects.filter(pk=joined.pk).update(
-        row_count=F("row_count") + row_count,
-        re_dispatched_count=F("re_dispatched_count") + row_count,
-        state=SubLaneState.SUBMITTING,
-        reason="",
-        ended_at=None,
-        due_at=None,
+        row_count=F("row_count") + row_count, re_dispatched_count=F("re_dispatched_count") + row_count
     )
     joined.batch = batch
     ProviderJob.objects.bulk_create(_jobs(job, joined, move, was_attempted=was_attempted, at=at))
+    follow_jobs(joined.pk)
 
 
 def _new_sub_lane(batch: Batch, leaving: SubLane, lane: LanePlan, at: datetime) -> dict[str, object]:
@@ -159,8 +157,7 @@ def _new_sub_lane(batch: Batch, leaving: SubLane, lane: LanePlan, at: datetime) 
 
 
 def _jobs(job: ProviderJob, joined: SubLane, move: Move, *, was_attempted: bool, at: datetime) -> list[ProviderJob]:
-    last = ProviderJob.objects.filter(sub_lane=joined).aggregate(number=Max("number"))["number"]
-    first_number = 0 if last is None else last + 1
+    first_number = next_job_number(joined)
     jobs = []
     for position, (rows, tokens) in enumerate(zip(move.parts, move.part_tokens, strict=True)):
         made = intended_job(joined, move.account, first_number + position, rows, tokens, at)

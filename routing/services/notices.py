@@ -18,6 +18,7 @@ from django.db import transaction
 from accounts.models import Organisation
 from ground import clock
 from ground.ids import new_public_id
+from routing.domain.scoring import WebhookMode, WorkflowProfile
 from routing.models import Batch, SubLane
 from webhooks.domain.records import PAYLOAD_MAX_BYTES
 from webhooks.services.events import publish_event
@@ -27,13 +28,15 @@ ITEMS_MAX_COUNT: Final = 100
 _ORGANISATIONS_PER_TURN: Final = 200
 
 
-def tell_of(batch: Batch, sub_lanes: list[SubLane], at: datetime) -> None:
+def tell_of(batch: Batch, sub_lanes: list[SubLane], workflow: WorkflowProfile, at: datetime) -> None:
     """Publish the event of a batch that ends in this transaction, or leave it to the gatherer.
 
-    ``batch.is_to_be_told`` is set, not saved: the caller saves the batch.
+    A low-cost batch is left to the gatherer, unless its workflow wants an event for each. ``batch.is_to_be_told`` is
+    set, not saved: the caller saves the batch.
     """
     assert batch.charge_micro_usd is not None, "a batch is settled where it ends"
-    if batch.charge_micro_usd < settings.LOW_COST_BELOW_MICRO_USD:
+    is_low_cost = batch.charge_micro_usd < settings.LOW_COST_BELOW_MICRO_USD
+    if is_low_cost and workflow.webhook_mode is WebhookMode.GATHER:
         batch.is_to_be_told = True
         return
     public_id = new_public_id("evt_", at)
@@ -71,7 +74,8 @@ def _gather(organisation_id: int) -> int:
     while True:
         with transaction.atomic():
             batches = list(
-                Batch.objects.select_for_update(skip_locked=True)
+                Batch.objects.select_for_update(skip_locked=True, of=("self",))
+                .select_related("output_file", "error_file")
                 .filter(organisation_id=organisation_id, is_to_be_told=True)
                 .order_by("pk")[:ITEMS_MAX_COUNT]
             )

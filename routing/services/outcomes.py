@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, Sum
 
 from billing.domain.rating import row_charge_pico_usd
 from billing.domain.records import Attempt, AttemptOutcome, CollectedJob
@@ -25,6 +25,8 @@ from routing.domain.pins import BatchPlan, GroupPlan
 from routing.domain.row_lists import unpack_rows
 from routing.models import Batch, BatchEnding, JobState, ProviderJob, RowOutcome, SubLane
 from routing.providers.base import Fault, JobEnding, Outcome, RowCode, RowResult, TokenUsage
+from routing.providers.registry import keeps_tokens
+from routing.services.finding import disprove_job
 from routing.services.jobs import lane_plan_of
 from routing.services.moves import lock_moves, move_rows, plan_move
 from routing.services.sub_lanes import moving_job
@@ -65,21 +67,27 @@ class CollectedResults:
 
     def of(self, job: ProviderJob, row: int) -> Placed:
         """Give a row's result; where the provider said nothing of it, what the job's ending makes of it."""
-        return self.results.get(row) or (_missing(row, job), 0, 0)
+        result, offset, length = self.results.get(row) or (_missing(row, job), 0, 0)
+        return _as_batch_ends(job.batch, result), offset, length
 
 
 def conclude_job(lease: Lease, job: ProviderJob, collected: CollectedResults, blob_name: str) -> None:
     """Write what became of a job's rows and move the job on; a second run finds the fence moved and writes nothing."""
+    if not keeps_tokens(job.account.provider) and collected.foreign_count > len(collected.results):
+        with moving_job(lease) as row:
+            disprove_job(row)
+        return
     numbers = unpack_rows(bytes(job.rows))
-    is_healable = np.array([_can_be_healed(collected.of(job, row)[0]) for row in numbers.tolist()], dtype=bool)
+    placed = [collected.of(job, number) for number in numbers.tolist()]
+    is_healable = np.array([_can_be_healed(result) for result, _, _ in placed], dtype=bool)
     move = plan_move(job, numbers[is_healable], clock.now())
-    staying = (numbers if move is None else numbers[~is_healable]).tolist()
+    staying = placed if move is None else [each for each, moves in zip(placed, is_healable, strict=True) if not moves]
     with transaction.atomic():
         if move is not None:
             lock_moves(job.batch_id)
         with moving_job(lease) as row:
-            _write_attempts(job, (collected.of(job, number)[0] for number in numbers.tolist()))
-            _write_outcomes(job, (collected.of(job, number) for number in staying))
+            _write_attempts(job, (result for result, _, _ in placed))
+            _write_outcomes(job, staying)
             if move is not None:
                 move_rows(row, move, was_attempted=True, at=clock.now())
                 wake("routing.submit_jobs")
@@ -90,9 +98,9 @@ def conclude_job(lease: Lease, job: ProviderJob, collected: CollectedResults, bl
             row.missing_count = 0 if job.ending == JobEnding.FAILED else job.row_count - len(collected.results)
             row.collected_at = clock.now()
             row.due_at = None
-            succeeded_count = sum(collected.of(job, number)[0].outcome is Outcome.SUCCEEDED for number in staying)
+            succeeded_count = sum(result.outcome is Outcome.SUCCEEDED for result, _, _ in staying)
             row.collected_number = _count(job, succeeded_count, len(staying) - succeeded_count)
-            _free_dead_group(job, [collected.of(job, number)[0] for number in staying])
+            _free_dead_group(job)
 
 
 def _can_be_healed(result: RowResult) -> bool:
@@ -130,7 +138,7 @@ def _write_outcomes(job: ProviderJob, placed: Iterable[Placed]) -> None:
     group = BatchPlan.from_bytes(job.batch.plan).groups[job.sub_lane.group_index]
     with connection.cursor() as cursor, cursor.copy(f"COPY routing_rowoutcome ({_COLUMNS}) FROM STDIN") as copy:
         for result, offset, length in placed:
-            copy.write_row(_outcome(job, _as_batch_ends(job.batch, result), offset, length, group))
+            copy.write_row(_outcome(job, result, offset, length, group))
 
 
 def _as_batch_ends(batch: Batch, result: RowResult) -> RowResult:
@@ -159,15 +167,21 @@ def _count(job: ProviderJob, succeeded_count: int, failed_count: int) -> int:
     return Batch.objects.values_list("collected_count", flat=True).get(pk=job.batch_id)
 
 
-def _free_dead_group(job: ProviderJob, results: list[RowResult]) -> None:
-    """Give back the hold of a model group that is over without a charge because its pin was retired."""
-    if not any(code_of(job, result) == RowCode.MODEL_GONE for result in results):
-        return
+def _free_dead_group(job: ProviderJob) -> None:
+    """Give back the hold of a model group that is over without a charge because its pin was retired.
+
+    Called after the batch's counts were changed: of two jobs that end a group at once, the later one sees the other's.
+    """
     group = BatchPlan.from_bytes(job.batch.plan).groups[job.sub_lane.group_index]
+    done = SubLane.objects.filter(batch_id=job.batch_id, group_index=group.index).aggregate(
+        succeeded_count=Sum("completed_count"), failed_count=Sum("failed_count")
+    )
+    if done["succeeded_count"] or done["failed_count"] < group.row_count:
+        return
     outcomes = RowOutcome.objects.filter(
         accepted_at=job.batch.created_at, batch_id=job.batch_id, group_index=group.index
     )
-    if outcomes.count() == group.row_count and not outcomes.filter(outcome="succeeded").exists():
+    if outcomes.filter(code=RowCode.MODEL_GONE).exists():
         void_hold(job.batch.organisation, job.batch.public_id, group.group_key)
 
 

@@ -16,6 +16,8 @@ from routing.models import JobState, ProviderJob, SubLane, SubLaneState
 from routing.providers.base import Fault
 
 ENQUEUED_TOKENS_LIMIT = "enqueued_tokens_limit"
+# Nobody can tell whether a job was sent: operators are asked. A job's ``last_error`` begins with it.
+UNCLEAR = "submit_is_unclear"
 
 
 @contextmanager
@@ -28,15 +30,14 @@ def moving_job(lease: Lease, *, keep_lease: bool = False) -> Iterator[ProviderJo
     with transaction.atomic():
         with moving_on(ProviderJob, lease, keep_lease=keep_lease) as job:
             yield job
-        _follow(job.sub_lane_id)
+        follow_jobs(job.sub_lane_id)
 
 
-def _follow(sub_lane_id: int) -> None:
-    """Bring a sub-lane to where its jobs are."""
+def follow_jobs(sub_lane_id: int) -> None:
+    """Bring a sub-lane to where its jobs are, in the transaction that moved one of them."""
     sub_lane = SubLane.objects.select_for_update().get(pk=sub_lane_id)
     # Read after the lock, so that of two jobs that move at once the later one sees the earlier one's step.
-    jobs = ProviderJob.objects.filter(sub_lane_id=sub_lane_id).exclude(state=JobState.ABANDONED).defer("rows")
-    standing = _Standing(jobs.order_by("number"))
+    standing = _Standing(ProviderJob.objects.filter(sub_lane_id=sub_lane_id).defer("rows").order_by("number"))
     if sub_lane.completed_count + sub_lane.failed_count == sub_lane.row_count:
         # A lane that never took anything has failed, whatever its rows are given as their outcome.
         is_failed = sub_lane.row_count and not standing.was_submitted
@@ -44,9 +45,12 @@ def _follow(sub_lane_id: int) -> None:
         sub_lane.reason = ""
         sub_lane.ended_at = clock.now()
     else:
+        # Rows may join a sub-lane that had ended.
+        sub_lane.ended_at = None
         sub_lane.state, sub_lane.reason = standing.state_and_reason()
     # It does not go back, but rows that left take their part of it along.
-    sub_lane.reported_count = min(sub_lane.row_count, max(sub_lane.reported_count, standing.reported_count))
+    done_count = sub_lane.completed_count + sub_lane.failed_count + standing.reported_count
+    sub_lane.reported_count = min(sub_lane.row_count, max(sub_lane.reported_count, done_count))
     sub_lane.save(update_fields=["state", "reason", "reported_count", "ended_at"])
 
 
@@ -54,20 +58,17 @@ class _Standing:
     """What a sub-lane's jobs say together."""
 
     def __init__(self, jobs: Iterable[ProviderJob]) -> None:
-        self._jobs = tuple(jobs)
-
-    @property
-    def was_submitted(self) -> bool:
-        return any(job.submitted_at for job in self._jobs)
+        every = tuple(jobs)
+        self.was_submitted = any(job.submitted_at for job in every)
+        self._jobs = tuple(job for job in every if job.state != JobState.ABANDONED)
 
     @property
     def reported_count(self) -> int:
-        """Give how many rows are done, of collected jobs by their rows, of the others by their providers' word."""
+        """Give how many rows are done by their providers' word, of jobs whose results are not here yet."""
         return sum(
-            job.row_count
-            if job.state == JobState.COLLECTED
-            else min(job.row_count, job.reported_done_count + job.reported_failed_count)
+            min(job.row_count, job.reported_done_count + job.reported_failed_count)
             for job in self._jobs
+            if job.state != JobState.COLLECTED
         )
 
     def state_and_reason(self) -> tuple[SubLaneState, str]:
@@ -79,7 +80,8 @@ class _Standing:
         if JobState.ENDED in states:
             return SubLaneState.COLLECTING, ""
         if states & {JobState.SUBMITTING, JobState.UNKNOWN}:
-            return SubLaneState.SUBMITTING, ""
+            is_unclear = any(job.state == JobState.UNKNOWN and job.last_error.startswith(UNCLEAR) for job in self._jobs)
+            return SubLaneState.SUBMITTING, UNCLEAR if is_unclear else ""
         for job in self._jobs:
             if job.state == JobState.INTENDED and job.last_error:
                 code = job.last_error.partition(":")[0]

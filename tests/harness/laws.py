@@ -13,6 +13,7 @@ from billing.domain.records import HoldState, LineKind
 from billing.models import AccountKind, AttemptFact, Hold, LedgerLeg, LedgerTransaction, Receipt
 from billing.selectors import prove_ledger
 from routing.blobs import read_blob
+from routing.domain.pins import BatchPlan
 from routing.domain.row_lists import unpack_rows
 from routing.models import Batch, BatchStatus, JobState, ProviderJob, RowOutcome, StoredFile, SubLane
 from routing.payloads import open_payload
@@ -26,7 +27,8 @@ def assert_laws(public_id: str) -> None:
     assert batch.status in ENDED, batch.status
     _every_row_is_in_the_results_once_and_in_order(batch)
     _every_row_has_one_outcome(batch)
-    _every_row_is_in_one_job(batch)
+    _every_row_is_on_a_lane_once_at_most(batch)
+    _attempts_are_numbered_without_gaps(batch)
     _every_collected_attempt_is_recorded(batch)
     _there_is_one_receipt_and_one_settlement(batch)
     _the_charge_is_the_sum_of_the_rows(batch)
@@ -74,11 +76,25 @@ def _every_row_has_one_outcome(batch: Batch) -> None:
     assert [outcome.charge_pico_usd for outcome in outcomes] == charges
 
 
-def _every_row_is_in_one_job(batch: Batch) -> None:
+def _every_row_is_on_a_lane_once_at_most(batch: Batch) -> None:
     jobs = ProviderJob.objects.filter(batch=batch).exclude(state=JobState.ABANDONED)
-    rows = [row for job in jobs for row in unpack_rows(job.rows).tolist()]
-    assert sorted(rows) == list(range(batch.row_count))
+    placed = Counter((job.sub_lane_id, row) for job in jobs for row in unpack_rows(job.rows).tolist())
+    assert set(placed.values()) == {1}
+    assert {row for _, row in placed} == set(range(batch.row_count))
     assert {job.state for job in jobs} == {JobState.COLLECTED}
+    rows_of = {job.pk: set(unpack_rows(job.rows).tolist()) for job in jobs}
+    for outcome in outcomes_of(batch):
+        assert outcome.job_id is not None
+        assert outcome.row in rows_of[outcome.job_id]
+
+
+def _attempts_are_numbered_without_gaps(batch: Batch) -> None:
+    numbers: dict[int, list[int]] = {}
+    for fact in AttemptFact.objects.filter(batch_id=batch.pk).order_by("attempt_number"):
+        numbers.setdefault(fact.row, []).append(fact.attempt_number)
+    for outcome in outcomes_of(batch):
+        assert numbers[outcome.row] == list(range(1, outcome.attempt_number + 1))
+        assert outcome.re_dispatch_count == outcome.attempt_number - 1
 
 
 def _every_collected_attempt_is_recorded(batch: Batch) -> None:
@@ -128,7 +144,13 @@ def _the_lanes_add_up(batch: Batch) -> None:
     assert sum(sub_lane.completed_count for sub_lane in sub_lanes) == batch.completed_count
     assert sum(sub_lane.failed_count for sub_lane in sub_lanes) == batch.failed_count
     assert sum(sub_lane.charge_micro_usd or 0 for sub_lane in sub_lanes) == batch.charge_micro_usd
+    plan = BatchPlan.from_bytes(batch.plan)
+    quoted = {(group.index, lane.lane_id): lane.row_count for group in plan.groups for lane in group.lanes}
     for sub_lane in sub_lanes:
+        arrived_count = quoted.get((sub_lane.group_index, sub_lane.lane_id), 0) + sub_lane.re_dispatched_count
+        assert sub_lane.row_count == arrived_count - sub_lane.moved_out_count
+        assert sub_lane.row_count == sub_lane.completed_count + sub_lane.failed_count
+        assert sub_lane.state in {"completed", "failed", "expired", "cancelled"}
         assert sub_lane.ended_at is not None
         assert sub_lane.reason == ""
         assert sub_lane.reported_count == sub_lane.row_count

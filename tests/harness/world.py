@@ -9,7 +9,7 @@ from accounts.selectors import Caller
 from accounts.services.organisations import create_api_key, create_organisation
 from billing.services.wallets import open_wallet, record_top_up
 from ground import clock
-from routing.services import collect, dispatch, finish
+from routing.services import closing, collect, dispatch, finish
 from routing.services.provider_accounts import set_provider_account
 
 
@@ -70,7 +70,7 @@ def do_due_steps() -> int:
         collect.collect_next_job,
         finish.finish_next_batch,
     )
-    done_count = 0
+    done_count = closing.expire_batches()
     for step in steps:
         while step():
             done_count += 1

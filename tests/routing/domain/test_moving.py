@@ -8,26 +8,28 @@ from datetime import timedelta
 import pytest
 
 from catalog.domain.records import Catalog, Lane, Rotation
-from routing.domain.moving import next_lane
-from routing.domain.scoring import GroupDemand, WorkflowProfile
+from routing.domain.moving import RowsToPlace, next_lane
+from routing.domain.scoring import WorkflowProfile
 from tests.routing.domain.sample import AT, HOUSE, SONNET, SONNET_SLUG
-
-DEMAND = GroupDemand(row_count=200, input_tokens=10_000, output_tokens=2_000)
 
 
 def chosen(
-    catalog: Catalog = HOUSE, *, tried: tuple[str, ...] = (), minutes_left: int = 1_440, rows: int = 200
+    catalog: Catalog = HOUSE,
+    *,
+    tried: tuple[str, ...] = (),
+    minutes_left: int = 1_440,
+    rows: int = 200,
+    providers: tuple[str, ...] = ("anthropic", "bedrock"),
 ) -> str | None:
-    lane = next_lane(
-        catalog,
+    wanted = RowsToPlace(
         model_slug=SONNET_SLUG,
         model_snapshot=SONNET.lanes[0].model_snapshot,
         tried_lane_ids=tried,
-        demand=replace(DEMAND, row_count=rows),
-        workflow=WorkflowProfile(),
+        row_count=rows,
+        input_tokens=10_000,
         minutes_left=minutes_left,
-        at=AT,
     )
+    lane = next_lane(catalog, wanted, providers=providers, workflow=WorkflowProfile(), at=AT)
     return lane.lane_id if lane else None
 
 
@@ -70,3 +72,14 @@ def test_a_retired_lane_takes_nothing() -> None:
     catalog = with_lane("anthropic-direct", retires_at=AT)
     assert chosen(catalog) == "anthropic-bedrock-us-east-1"
     assert chosen(with_lane("anthropic-direct", retires_at=AT + timedelta(seconds=1))) == "anthropic-direct"
+
+
+def test_a_model_that_is_retired_everywhere_has_no_lane() -> None:
+    models = {**HOUSE.models, SONNET_SLUG: replace(SONNET, retires_at=AT)}
+    assert chosen(replace(HOUSE, models=models)) is None
+
+
+def test_a_lane_that_no_account_runs_takes_nothing() -> None:
+    other = with_lane("anthropic-direct", provider="elsewhere")
+    assert chosen(other) == "anthropic-bedrock-us-east-1"
+    assert chosen(other, providers=("anthropic", "elsewhere")) == "anthropic-direct"

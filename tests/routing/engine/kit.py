@@ -64,6 +64,8 @@ class Engine:
     simulator: RunningSimulator
     tenant: Tenant
     clock: Clock
+    # Stand-ins of other providers, whose time passes with ours.
+    others: tuple[RunningSimulator, ...] = ()
 
     def accept(self, body: bytes, tenant: Tenant | None = None) -> Batch:
         """Quote and accept a file."""
@@ -78,7 +80,8 @@ class Engine:
     def pass_time(self, seconds: float) -> None:
         """Let time pass here and at the provider."""
         self.clock.advance(seconds=seconds)
-        self.simulator.control.advance(seconds)
+        for simulator in (self.simulator, *self.others):
+            simulator.control.advance(seconds)
 
     def go_on(self, *, minutes: int, step_seconds: int = 61) -> None:
         """Do what is due, again and again while time passes."""
