@@ -185,6 +185,8 @@ POLL_MIN_SECONDS = env.integer("LANEHOUSE_POLL_MIN_SECONDS", 1)
 POLL_MAX_SECONDS = env.integer("LANEHOUSE_POLL_MAX_SECONDS", 60)
 # How often live pages ask, in milliseconds; 0: each page decides by what it shows.
 PAGE_POLL_MILLISECONDS = env.integer("LANEHOUSE_PAGE_POLL_MILLISECONDS", 0)
+# Only for tests: where a process kills itself, once (ground.fault_points).
+FAULT_POINTS = env.words("LANEHOUSE_FAULT_POINT")
 PROVIDER_TIMEOUT_SECONDS = env.integer("LANEHOUSE_PROVIDER_TIMEOUT_SECONDS", 60)
 # What customers may subscribe to; this app's callers publish them. Receivers inside the network, by exact host:port.
 WEBHOOK_EVENT_TYPES = ("batches.completed", "batch.completed", "batch.failed", "batch.expired", "batch.cancelled")

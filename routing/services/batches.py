@@ -15,6 +15,7 @@ from billing.domain.records import GroupHold
 from billing.services.holds import place_holds
 from ground import clock
 from ground.errors import InvalidRequest, PaymentRequired
+from ground.fault_points import FaultPoint, reach
 from ground.ids import new_public_id
 from ground.wake import wake
 from routing.domain.pins import BatchPlan, GroupPlan
@@ -77,6 +78,7 @@ def accept_quote(*, caller: Caller, quote_id: str, metadata: Mapping[str, object
         if earlier is None:
             raise
         return earlier
+    reach(FaultPoint.ACCEPT_AFTER_COMMIT)
     return AcceptedBatch(batch=batch, is_replay=False)
 
 
@@ -166,6 +168,7 @@ def _create(caller: Caller, quote: Quote, plan: BatchPlan, body_hash: bytes, met
         [GroupHold(group_key=group.group_key, reserved_micro_usd=group.reservation_micro_usd) for group in plan.groups],
     )
     wake("routing.start_sub_lanes")
+    reach(FaultPoint.ACCEPT_BEFORE_COMMIT)
     return batch
 
 

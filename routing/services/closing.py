@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from django.db import connection, transaction
@@ -12,6 +13,7 @@ from django.db.models import F, Q
 from accounts.models import Organisation
 from ground import clock
 from ground.errors import InvalidRequest, NotFound, ProviderError
+from ground.fault_points import FaultPoint, reach
 from ground.leases import Keeper, Lease
 from ground.wake import wake
 from routing.models import Batch, BatchEnding, BatchStatus, JobState, ProviderJob
@@ -52,6 +54,8 @@ def cancel_batch(*, organisation: Organisation, public_id: str) -> Batch:
         batch.due_at = at
         batch.save(update_fields=["status", "cancelling_at", "ending", "ending_at", "due_at"])
         wake("routing.finish_batches")
+        reach(FaultPoint.CANCEL_BEFORE_COMMIT)
+        transaction.on_commit(partial(reach, FaultPoint.CANCEL_AFTER_COMMIT))
     return batch
 
 
@@ -73,6 +77,7 @@ def close_jobs(lease: Lease, batch: Batch) -> None:
     """
     at = clock.now()
     _end_unsent(batch)
+    reach(FaultPoint.CLOSE_UNSENT_ENDED)
     running = ProviderJob.objects.filter(batch=batch, state=JobState.RUNNING, cancel_asked_at=None)
     keep = Keeper(lease)
     for job in running.select_related("account"):
@@ -83,8 +88,10 @@ def close_jobs(lease: Lease, batch: Batch) -> None:
         except ProviderError as error:
             _log.warning("job %s could not be cancelled and is asked again: %s", job.token, error.code)
         else:
+            reach(FaultPoint.CLOSE_ANSWERED)
             # It is polled at once: many jobs have ended by then.
             ProviderJob.objects.filter(pk=job.pk).update(cancel_asked_at=clock.now())
+            reach(FaultPoint.CLOSE_NOTED)
             ProviderJob.objects.filter(pk=job.pk, state=JobState.RUNNING, lease_until=None).update(due_at=at)
     assert batch.ending_at is not None, "a batch is ended from an instant on"
     # Counted from when its jobs were asked to end: an engine that was away must look once before it gives up.

@@ -15,6 +15,7 @@ from django.db.models import F
 
 from ground import clock
 from ground.errors import ProviderError
+from ground.fault_points import FaultPoint, reach
 from ground.leases import Keeper, Lease, LeaseLost, claim, unless_lost
 from ground.wake import wake
 from routing.blobs import delete_blob, keep_only, write_stream
@@ -47,6 +48,7 @@ def poll_next_job() -> bool:
     lease = claim(ProviderJob, state_field="state", states=(JobState.RUNNING,))
     if lease is None:
         return False
+    reach(FaultPoint.POLL_CLAIMED)
     job = ProviderJob.objects.select_related("account").get(pk=lease.row_id)
     with unless_lost():
         try:
@@ -55,7 +57,9 @@ def poll_next_job() -> bool:
         except ProviderError as error:
             _poll_failed(lease, job, error)
         else:
+            reach(FaultPoint.POLL_ANSWERED)
             _polled(lease, job, report)
+            reach(FaultPoint.POLL_AFTER_COMMIT)
     return True
 
 
@@ -84,6 +88,7 @@ def _polled(lease: Lease, job: ProviderJob, report: JobReport) -> None:
         row.output_refs = list(report.result_refs)
         row.due_at = at
         wake("routing.collect_jobs")
+        reach(FaultPoint.POLL_BEFORE_COMMIT)
 
 
 def _completed_at(job: ProviderJob, report: JobReport, at: datetime) -> datetime:
@@ -132,6 +137,7 @@ def collect_next_job() -> bool:
     lease = claim(ProviderJob, state_field="state", states=(JobState.ENDED,))
     if lease is None:
         return False
+    reach(FaultPoint.COLLECT_CLAIMED)
     job = ProviderJob.objects.select_related("batch", "sub_lane", "account").get(pk=lease.row_id)
     with unless_lost():
         try:
@@ -142,12 +148,14 @@ def collect_next_job() -> bool:
                 row.try_count = F("try_count") + 1
                 row.due_at = clock.now() + _backoff(job.try_count, error.retry_after_seconds)
             return True
+        reach(FaultPoint.COLLECT_BLOB_WRITTEN)
         try:
             conclude_job(lease, job, collected, blob_name)
         except LeaseLost:
             if blob_name:
                 delete_blob(blob_name)
             raise
+        reach(FaultPoint.COLLECT_AFTER_COMMIT)
         collected.tell(job)
         # What killed runs of this step have left: no row names it.
         keep_only(_results_folder(job), (blob_name,))
@@ -182,6 +190,7 @@ def _read(lease: Lease, job: ProviderJob) -> tuple[CollectedResults, str]:
         with opened(job.account) as provider:
             for item in provider.results(report, token=job.token, name_answer=lambda row: f"{prefix}{row}"):
                 keep()
+                reach(FaultPoint.COLLECT_HALF_READ)
                 if isinstance(item, ForeignLine):
                     collected.foreign_count += 1
                 elif isinstance(item, BrokenLine):

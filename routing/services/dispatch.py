@@ -19,6 +19,7 @@ from catalog.domain.records import Endpoint, Rotation
 from catalog.selectors import current_catalog
 from ground import clock
 from ground.errors import ProviderError
+from ground.fault_points import FaultPoint, reach
 from ground.leases import Keeper, Lease, LeaseLost, claim, moving_on, unless_lost
 from ground.wake import wake
 from routing.domain.moving import is_retired
@@ -57,6 +58,7 @@ def start_next_sub_lane() -> bool:
     lease = claim(SubLane, state_field="state", states=tuple(SubLaneState.values))
     if lease is None:
         return False
+    reach(FaultPoint.START_CLAIMED)
     sub_lane = SubLane.objects.select_related("batch__organisation").get(pk=lease.row_id)
     account = ProviderAccount.objects.filter(provider=sub_lane.provider, kind=sub_lane.batch.organisation.kind).first()
     if account is None and sub_lane.batch.ending != BatchEnding.NONE:
@@ -88,6 +90,8 @@ def start_next_sub_lane() -> bool:
                 row.due_at = None
             follow_jobs(lease.row_id)
             wake("routing.submit_jobs")
+            reach(FaultPoint.START_BEFORE_COMMIT)
+        reach(FaultPoint.START_AFTER_COMMIT)
     return True
 
 
@@ -103,6 +107,7 @@ def submit_next_job() -> bool:
     lease = claim(ProviderJob, state_field="state", states=(JobState.INTENDED, JobState.SUBMITTING, JobState.UNKNOWN))
     if lease is None:
         return False
+    reach(FaultPoint.SUBMIT_CLAIMED)
     job = ProviderJob.objects.select_related("batch", "sub_lane__batch", "account").get(pk=lease.row_id)
     with unless_lost(), ExitStack() as stack:
         try:
@@ -119,6 +124,7 @@ def submit_next_job() -> bool:
             if _leave_lane(lease, job):
                 return True
             if _take_room(lease, job):
+                reach(FaultPoint.SUBMIT_NOTED)
                 _submit(lease, job, payload, provider)
         else:
             find_job(lease, job, provider, upload_bytes)
@@ -191,6 +197,7 @@ def _submit(lease: Lease, job: ProviderJob, payload: Payload, provider: Provider
     except ProviderError as error:
         _submit_failed(lease, job, error)
     else:
+        reach(FaultPoint.SUBMIT_ANSWERED)
         record_submitted(lease, submitted.batch_ref, submitted.input_ref or "")
 
 
@@ -203,6 +210,7 @@ def _lines(lease: Lease, job: ProviderJob, payload: Payload, provider: Provider)
     refusal: ProviderError | None = None
     for row in unpack_rows(job.rows).tolist():
         keep()
+        reach(FaultPoint.SUBMIT_HALF_ENCODED)
         try:
             line = provider.encode_row(
                 row_key=make_row_key(job.token, row),
@@ -223,6 +231,7 @@ def _lines(lease: Lease, job: ProviderJob, payload: Payload, provider: Provider)
     # no matter.
     if not ProviderJob.objects.filter(pk=lease.row_id, fence=lease.fence).update(submitting_at=clock.now()):
         raise LeaseLost
+    reach(FaultPoint.SUBMIT_ENCODED)
 
 
 def _set_apart(lease: Lease, payload: Payload, refused: _RowsRefused) -> None:

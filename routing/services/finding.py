@@ -18,6 +18,7 @@ from django.db.models import F
 
 from ground import clock
 from ground.errors import ProviderError
+from ground.fault_points import FaultPoint, reach
 from ground.leases import Lease
 from ground.wake import wake
 from routing.models import JobState, ProviderJob
@@ -42,6 +43,7 @@ def find_job(lease: Lease, job: ProviderJob, provider: Provider, upload_bytes: i
 
     A job left in ``submitting`` by a killed worker is the same case: nobody knows whether it was sent.
     """
+    reach(FaultPoint.FIND_CLAIMED)
     try:
         listed = provider.find_since(job.intended_at - _CLOCK_MARGIN)
     except ProviderError as error:
@@ -51,10 +53,12 @@ def find_job(lease: Lease, job: ProviderJob, provider: Provider, upload_bytes: i
             row.try_count = F("try_count") + 1
             row.due_at = clock.now() + backoff(job.try_count, error.retry_after_seconds)
         return
+    reach(FaultPoint.FIND_ANSWERED)
     found = [entry.batch_ref for entry in listed if entry.token == job.token]
     if found:
         # Newest first, so the last one was sent first. Others are a provider's own doubling: nobody reads them.
         record_submitted(lease, found[-1], job.input_ref)
+        reach(FaultPoint.FIND_FOUND)
         _cancel_doubles(provider, job, found[:-1])
     elif keeps_tokens(job.account.provider):
         _not_found(lease, job, upload_bytes)
@@ -76,6 +80,7 @@ def _not_found(lease: Lease, job: ProviderJob, upload_bytes: int) -> None:
             row.state = JobState.INTENDED
             row.due_at = at
             wake("routing.submit_jobs")
+            reach(FaultPoint.FIND_ABSENT)
 
 
 def _find_by_count(lease: Lease, job: ProviderJob, listed: Sequence[ListedJob]) -> None:
@@ -88,6 +93,7 @@ def _find_by_count(lease: Lease, job: ProviderJob, listed: Sequence[ListedJob]) 
         if len(candidates) == 1 and candidates[0].row_count == row.row_count and not rivals:
             _log.warning("job %s is taken to be %s until its results prove it", row.token, candidates[0].batch_ref)
             _run(row, candidates[0].batch_ref, "")
+            reach(FaultPoint.FIND_ADOPTED)
             return
         row.state = JobState.UNKNOWN
         row.try_count = F("try_count") + 1
@@ -140,6 +146,8 @@ def record_submitted(lease: Lease, batch_ref: str, input_ref: str) -> None:
     """Write that the provider has the job, by its reference."""
     with moving_job(lease) as row:
         _run(row, batch_ref, input_ref)
+        reach(FaultPoint.SUBMIT_BEFORE_COMMIT)
+    reach(FaultPoint.SUBMIT_AFTER_COMMIT)
 
 
 def _run(job: ProviderJob, batch_ref: str, input_ref: str) -> None:

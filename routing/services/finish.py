@@ -16,6 +16,7 @@ from billing.models import Receipt
 from billing.selectors import provider_costs_of_batch
 from billing.services.settlement import settle_batch
 from ground import clock
+from ground.fault_points import FaultPoint, reach
 from ground.ids import new_public_id
 from ground.leases import Keeper, Lease, LeaseLost, claim, moving_on, unless_lost
 from routing.blobs import BlobWriter, WrittenBlob, delete_blob, keep_only
@@ -51,6 +52,7 @@ def finish_next_batch() -> bool:
         return False
     with unless_lost():
         batch = Batch.objects.get(pk=lease.row_id)
+        reach(FaultPoint.FINISH_CLAIMED)
         if batch.completed_count + batch.failed_count < batch.row_count:
             if batch.ending != BatchEnding.NONE:
                 close_jobs(lease, batch)
@@ -59,18 +61,22 @@ def finish_next_batch() -> bool:
                 row.due_at = None if row.ending == BatchEnding.NONE else at + next_look(row, at)
                 if row.completed_count + row.failed_count == row.row_count:
                     row.due_at = at
+            reach(FaultPoint.CLOSE_AFTER_COMMIT)
             return True
         with moving_on(Batch, lease, keep_lease=True) as row:
             if row.status != BatchStatus.CANCELLING:
                 row.status = BatchStatus.FINALIZING
             row.finalizing_at = row.finalizing_at or clock.now()
+        reach(FaultPoint.FINISH_FINALIZING)
         files = _stitch(lease, batch)
+        reach(FaultPoint.FINISH_FILES_WRITTEN)
         try:
             _settle(lease, batch, files)
         except LeaseLost:
             for name in files.names:
                 delete_blob(name)
             raise
+        reach(FaultPoint.FINISH_AFTER_COMMIT)
         # What killed runs of this step have left: no row names it.
         keep_only(_folder(batch), files.names)
     return True
@@ -104,9 +110,12 @@ def _stitch(lease: Lease, batch: Batch) -> _StitchedFiles:
     ):
         for succeeded, line in _lines(lease, batch):
             results.write(line)
+            reach(FaultPoint.FINISH_HALF_WRITTEN)
             (output if succeeded else error).write(line)
+        saved = results.save()
+        reach(FaultPoint.FINISH_ONE_FILE_WRITTEN)
         return _StitchedFiles(
-            results=results.save(),
+            results=saved,
             output=output.save() if output.size_bytes else None,
             error=error.save() if error.size_bytes else None,
         )
@@ -155,6 +164,7 @@ def _settle(lease: Lease, batch: Batch, files: _StitchedFiles) -> None:
             row.due_at = None
             _end_sub_lanes(batch, plan, sub_lanes, receipt)
             tell_of(row, sub_lanes, workflow_named(batch.workflow), at)
+            reach(FaultPoint.FINISH_BEFORE_COMMIT)
 
 
 def _end(batch: Batch, at: datetime) -> None:

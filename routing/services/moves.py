@@ -16,6 +16,7 @@ from django.db.models.functions import Greatest
 
 from catalog.domain.records import Lane
 from catalog.selectors import current_catalog
+from ground.fault_points import FaultPoint, reach
 from routing.domain.asks import judge_lanes
 from routing.domain.moving import RowsToPlace, next_lane
 from routing.domain.parameters.judgement import LaneJudgement
@@ -74,6 +75,7 @@ def plan_move(job: ProviderJob, rows: Rows, at: datetime) -> Move | None:
         pinned = plan or pin_lane(lane, current_catalog().models[lane.model_slug])
         parts = tuple(cut_rows(payload, pinned, rows))
         tokens = tuple(int(payload.input_tokens[part].sum()) for part in parts)
+    reach(FaultPoint.MOVE_PLANNED)
     return Move(lane=pinned, account=account, parts=parts, part_tokens=tokens)
 
 
@@ -134,6 +136,7 @@ def move_rows(job: ProviderJob, move: Move, *, was_attempted: bool, at: datetime
     )
     joined.batch = batch
     ProviderJob.objects.bulk_create(_jobs(job, joined, move, was_attempted=was_attempted, at=at))
+    reach(FaultPoint.MOVE_BEFORE_COMMIT)
     follow_jobs(joined.pk)
 
 

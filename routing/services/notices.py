@@ -17,6 +17,7 @@ from django.db import transaction
 
 from accounts.models import Organisation
 from ground import clock
+from ground.fault_points import FaultPoint, reach
 from ground.ids import new_public_id
 from routing.domain.scoring import WebhookMode, WorkflowProfile
 from routing.models import Batch, SubLane
@@ -83,6 +84,8 @@ def _gather(organisation_id: int) -> int:
                 return told_count
             told = _publish(Organisation.objects.get(pk=organisation_id), batches)
             Batch.objects.filter(pk__in=[batch.pk for batch in told]).update(is_to_be_told=False)
+            reach(FaultPoint.GATHER_BEFORE_COMMIT)
+        reach(FaultPoint.GATHER_AFTER_COMMIT)
         told_count += len(told)
 
 

@@ -19,6 +19,7 @@ from billing.domain.records import Attempt, AttemptOutcome, CollectedJob
 from billing.services.attempts import record_attempts
 from billing.services.holds import void_hold
 from ground import clock
+from ground.fault_points import FaultPoint, reach
 from ground.leases import Lease
 from ground.wake import wake
 from routing.domain.pins import BatchPlan, GroupPlan
@@ -101,6 +102,9 @@ def conclude_job(lease: Lease, job: ProviderJob, collected: CollectedResults, bl
             succeeded_count = sum(result.outcome is Outcome.SUCCEEDED for result, _, _ in staying)
             row.collected_number = _count(job, succeeded_count, len(staying) - succeeded_count)
             _free_dead_group(job)
+            reach(FaultPoint.COLLECT_BEFORE_COMMIT)
+    if move is not None:
+        reach(FaultPoint.MOVE_AFTER_COMMIT)
 
 
 def _can_be_healed(result: RowResult) -> bool:

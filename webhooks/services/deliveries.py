@@ -18,6 +18,7 @@ from django.db.models.functions import Coalesce
 from accounts.models import Organisation
 from ground import clock, secrets
 from ground.errors import InvalidRequest
+from ground.fault_points import FaultPoint, reach
 from ground.leases import Lease, moving_on
 from ground.wake import wake
 from webhooks.domain.ladder import next_attempt_at, retry_after_seconds
@@ -142,6 +143,8 @@ def record_answer(order: Order, answer: Answer) -> None:
         with moving_on(Delivery, order.lease) as row:
             _log_attempt(row, order, answer, verdict.outcome)
             _move_on(row, order, verdict, answer)
+            reach(FaultPoint.DELIVER_BEFORE_COMMIT)
+    reach(FaultPoint.DELIVER_AFTER_COMMIT)
     logger.info(
         "webhook.delivery.attempt delivery=%s event=%s number=%d trigger=%s outcome=%s status_code=%s duration_ms=%d",
         row.public_id,

@@ -10,6 +10,7 @@ from typing import Final
 
 from django.conf import settings
 
+from ground.fault_points import FaultPoint, reach
 from ground.leases import unless_lost
 from ground.wake import wake
 from webhooks.domain.records import Answer
@@ -48,6 +49,7 @@ class _Turn:
         claims_until = time.monotonic() + TURN_SECONDS
         while time.monotonic() < claims_until and not _process_ends.is_set():
             for order in claim_due(self._slot_count - len(self._in_flight)):
+                reach(FaultPoint.DELIVER_CLAIMED)
                 self._in_flight[self._courier.send(order.parcel)] = order
             if not self._in_flight:
                 return
@@ -109,5 +111,6 @@ def _record(order: Order, future: Future[Answer]) -> None:
         # A bug of ours is not the receiver's failure: the lease runs out and it is tried again.
         logger.error("sending event %s failed here", order.parcel.event_id, exc_info=error)
         return
+    reach(FaultPoint.DELIVER_SENT)
     with unless_lost():
         record_answer(order, future.result())

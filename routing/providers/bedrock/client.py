@@ -21,6 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[impor
 
 from catalog.domain.records import Endpoint
 from ground.errors import ProviderError
+from ground.fault_points import FaultPoint, reach
 from routing.domain.parameters.lanes import Family
 from routing.providers.anthropic.requests import RequestMaker
 from routing.providers.base import (
@@ -114,6 +115,7 @@ class BedrockProvider:
             spool.seek(0)
             with _translated():
                 self._uploads.put_object(Bucket=place.bucket, Key=key, Body=spool)
+        reach(FaultPoint.SUBMIT_UPLOADED)
         input_ref = f"s3://{place.bucket}/{key}"
         try:
             output_ref = f"s3://{place.bucket}/{folder}/output/"

@@ -17,6 +17,7 @@ import openai
 
 from catalog.domain.records import Endpoint
 from ground.errors import ProviderError
+from ground.fault_points import FaultPoint, reach
 from routing.providers.base import (
     AnswerNamer,
     BrokenLine,
@@ -97,6 +98,7 @@ class OpenAIProvider:
                     expires_after={"anchor": "created_at", "seconds": _INPUT_LIFE_SECONDS},
                 )
             input_ref = jobs.read_reference(uploaded.content)
+        reach(FaultPoint.SUBMIT_UPLOADED)
         try:
             return SubmittedJob(batch_ref=self._create(submission, input_ref), input_ref=input_ref)
         except ProviderError as error:
