@@ -18,7 +18,7 @@ from routing.result_lines import ResultLines, outcomes_of_job
 
 _ENDED = frozenset({BatchStatus.COMPLETED, BatchStatus.FAILED, BatchStatus.EXPIRED, BatchStatus.CANCELLED})
 _START = "0.0"
-_CURSOR = re.compile(r"(\d{1,9})\.(\d{1,9})")
+_CURSOR = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,7 +108,9 @@ def get_batch_results(
     batch = batch_by_id(organisation=organisation, public_id=batch_id)
     if after is not None or batch.results_file is None:
         return _partial(batch, after)
-    return stream_of(file_by_id(organisation=organisation, public_id=batch.results_file.public_id))
+    response = stream_of(file_by_id(organisation=organisation, public_id=batch.results_file.public_id))
+    response["X-Incomplete"] = "false"
+    return response
 
 
 @router.get("/{batch_id}/receipt", response={200: ReceiptAnswer, **errors_of(404)})
