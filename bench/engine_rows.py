@@ -1,0 +1,139 @@
+"""What the engine costs a row: cut, encode, submit, collect, stitch and settle, the provider excluded.
+
+Floor: ``orjson.loads`` and ``dumps`` of that row's request and result, in the same process, after each batch. The
+figure is this process's processor time; its database connection's and the wall time stand beside it. One warm-up, then
+seven batches of 10,000 rows; then one batch each of 10,000 to 300,000 rows, each in a fresh process, for growth.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.harness.database import ROOT, SessionDatabase
+
+_BYTES_PER_ROW = 830
+_REPEATED = 3
+_SIZES = (10_000, 30_000)
+# Waiting for the provider is none of the engine's work.
+_STEPS = ("cut", "submit", "collect", "finish")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bench:
+    """A database, a state folder and a provider that answers at once."""
+
+    environment: dict[str, str]
+    answers: Path
+    base_url: str
+
+    @contextmanager
+    def worker(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """Run one command of the worker."""
+        command = [sys.executable, "-m", "bench.engine_worker", *arguments]
+        with subprocess.Popen(  # noqa: S603 -- our own module
+            command, cwd=ROOT, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as worker:
+            yield worker
+
+    def work(self, row_counts: Sequence[int]) -> Iterator[dict[str, Any]]:
+        """Give what batches of these sizes cost, one after another in one worker, each made just before."""
+        with self.worker("work", str(self.answers)) as worker:
+            assert worker.stdin is not None
+            assert worker.stdout is not None
+            for row_count in row_counts:
+                with self.worker("prepare", self.base_url, str(row_count), str(_BYTES_PER_ROW)) as maker:
+                    batch_id, _ = maker.communicate()
+                assert batch_id, "the batch was not made"
+                worker.stdin.write(batch_id)
+                worker.stdin.flush()
+                yield json.loads(worker.stdout.readline())
+
+
+def run() -> None:
+    """Print the cost of a row, step by step, and how it grows."""
+    with _running() as bench:
+        _repeat(bench)
+        _grow(bench)
+
+
+def _repeat(bench: _Bench) -> None:
+    """Print medians and 95th percentiles over batches of one size."""
+    warm_up, *rounds = bench.work([_SIZES[0]] * (1 + _REPEATED))
+    assert warm_up
+    _show(f"engine, {_SIZES[0]:,} rows", rounds)
+
+
+def _show(name: str, rounds: list[dict[str, Any]]) -> None:
+    floors = [each["floor_ns"] / each["row_count"] / 1_000 for each in rounds]
+    floor_us = statistics.median(floors)
+    print(f"{name}: floor {floor_us:.2f} us a row (orjson.loads + dumps of request and result)")
+    for step in (*_STEPS, "all"):
+        for kind in ("cpu", "cpu + database", "wall"):
+            spans = [_us_a_row(each, step, kind) for each in rounds]
+            ratios = [span / floor for span, floor in zip(spans, floors, strict=True)]
+            p95 = statistics.quantiles(spans, n=20, method="inclusive")[-1]
+            print(
+                f"  {step:<8} {kind:<15} p50 {statistics.median(spans):7.2f} us = {statistics.median(ratios):5.2f} x"
+                f"   p95 {p95:7.2f} us = {p95 / floor_us:5.2f} x"
+            )
+
+
+def _us_a_row(measured: dict[str, Any], step: str, kind: str) -> float:
+    names = {"cpu": ("cpu_ns",), "cpu + database": ("cpu_ns", "database_ns"), "wall": ("wall_ns",)}[kind]
+    steps = _STEPS if step == "all" else (step,)
+    spent_ns = sum(measured["steps"][each][name] for each in steps for name in names)
+    return float(spent_ns) / float(measured["row_count"]) / 1_000
+
+
+def _grow(bench: _Bench) -> None:
+    """Print time a row and memory over sizes; the first size is what the others are held against."""
+    first: dict[str, float] = {}
+    for row_count in _SIZES:
+        (measured,) = bench.work([row_count])
+        floor_us = measured["floor_ns"] / row_count / 1_000
+        spent = {kind: _us_a_row(measured, "all", kind) for kind in ("cpu", "cpu + database", "wall")}
+        first = first or spent
+        told = "   ".join(
+            f"{kind} {span:6.2f} us = {span / floor_us:5.2f} x floor, {span / first[kind]:4.2f} x first"
+            for kind, span in spent.items()
+        )
+        grown = measured["peak_megabytes"] - measured["base_megabytes"]
+        print(f"engine, {row_count:>7,} rows: {told}   peak {measured['peak_megabytes']:.0f} MB (+{grown:.0f})")
+
+
+@contextmanager
+def _running() -> Iterator[_Bench]:
+    database = SessionDatabase()
+    with tempfile.TemporaryDirectory(prefix="lanehouse-bench-") as folder:
+        answers = Path(folder) / "answers"
+        answers.mkdir()
+        try:
+            environment = {
+                **os.environ,
+                "DATABASE_URL": database.server().app_dsn,
+                "DJANGO_SETTINGS_MODULE": "config.settings.test",
+                "LANEHOUSE_STATE_DIR": folder,
+                "LANEHOUSE_LOG_LEVEL": "WARNING",
+            }
+            server = subprocess.Popen(  # noqa: S603 -- our own module
+                [sys.executable, "-m", "bench.answer_server", str(answers)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+            )
+            assert server.stdout is not None
+            try:
+                yield _Bench(environment=environment, answers=answers, base_url=server.stdout.readline().strip())
+            finally:
+                server.terminate()
+                server.wait(20)
+                server.stdout.close()
+        finally:
+            database.stop()
