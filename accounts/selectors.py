@@ -37,7 +37,7 @@ def caller_by_key(text: str) -> Caller:
         )
         if key is not None:
             return Caller(organisation=key.organisation, api_key=key)
-    raise AuthenticationFailed("The API key is not valid. Check it, or make a new one under API keys.")
+    raise AuthenticationFailed("The API key is not valid. Check it, or ask your administrator for a new one.")
 
 
 def organisations_of(user: User) -> QuerySet[Organisation]:

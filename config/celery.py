@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Final
+from typing import Any, Final
 
 from celery import Celery
 from celery.signals import task_postrun, task_prerun
@@ -40,7 +40,7 @@ def keep_connection_usable(**_signal: object) -> None:
 
 
 @task_postrun.connect(weak=False)
-def tell_worker_is_alive(**_signal: object) -> None:
+def tell_worker_is_alive(task: Any = None, **_signal: object) -> None:  # noqa: ANN401 -- Celery's own class
     """Note, now and then, that this worker finishes tasks."""
     global _heard_at  # noqa: PLW0603 -- one figure of this process
     if time.monotonic() - _heard_at < HEARTBEAT_SECONDS:
@@ -48,4 +48,5 @@ def tell_worker_is_alive(**_signal: object) -> None:
     from ground import heartbeats
 
     _heard_at = time.monotonic()
-    heartbeats.beat("worker")
+    # Each worker serves one queue, so a task tells which one this is.
+    heartbeats.beat("deliveries" if task is not None and task.name.startswith("webhooks.") else "worker")

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db import connection
 
-PARTS = ("worker", "beat")
+PARTS = ("worker", "deliveries", "beat")
 
 
 def beat(part: str) -> None:

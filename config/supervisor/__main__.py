@@ -9,7 +9,7 @@ import sys
 
 from config import env
 from config.postgres.problem import PostgresProblem
-from config.supervisor.environment import BASE_DIR, read_options
+from config.supervisor.environment import BASE_DIR, forget_own_env_file, read_options
 from config.supervisor.running import Supervisor, refuse, say
 from config.supervisor.state import AlreadyRunning, StartRefused, StateDir
 
@@ -23,6 +23,7 @@ def main() -> None:
         options = read_options()
         state = StateDir(env.path("LANEHOUSE_STATE_DIR", BASE_DIR / ".lanehouse"))
         state.make()
+        forget_own_env_file(state.env_file)
         with state.lock(f"{options.url} (process {os.getpid()})"):
             Supervisor(state, options).run()
     except AlreadyRunning as found:

@@ -15,9 +15,12 @@ from config.supervisor.children import ChildSpec
 from config.supervisor.stand_ins import StandIns
 from config.supervisor.state import StateDir
 
+_PORT_MAX: Final = 65_535
 BASE_DIR: Final = Path(__file__).resolve().parents[2]
 # Carried by everything the supervisor starts, so that the next start can find what a killed one left.
 MARKER: Final = "LANEHOUSE_SUPERVISED"
+# Names the env file that a shell has read. What came from our own file is no wish of the shell's.
+ENV_FILE: Final = "LANEHOUSE_ENV_FILE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +42,28 @@ class Options:
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
 
+def forget_own_env_file(env_file: Path) -> None:
+    """Take out of the environment what a shell has from an earlier run's env file.
+
+    Otherwise a shell that sourced the file would ask the next start for a database that only the next start brings up.
+    """
+    if env.text(ENV_FILE) == str(env_file):
+        for name in ("DATABASE_URL", "LANEHOUSE_URL", ENV_FILE):
+            os.environ.pop(name, None)
+
+
+def _port() -> int:
+    port = env.integer("PORT", 8000)
+    if not 1 <= port <= _PORT_MAX:
+        raise env.EnvironmentInvalid(f"PORT must be 1 to {_PORT_MAX}, not {port}")
+    return port
+
+
 def read_options() -> Options:
     """Read the supervisor's own variables."""
     return Options(
         host=env.text("LANEHOUSE_HOST", "127.0.0.1"),
-        port=env.integer("PORT", 8000),
+        port=_port(),
         web_workers=env.integer("LANEHOUSE_WEB_WORKERS", 1),
         web_threads=env.integer("LANEHOUSE_WEB_THREADS", 8),
         engine_processes=env.integer("LANEHOUSE_ENGINE_PROCESSES", 2),

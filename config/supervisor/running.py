@@ -101,7 +101,12 @@ class Supervisor:
         self._children = [Child(spec, self.state, environment) for spec in specs]
         for child in self._children:
             child.start()
-        self._values = {"LANEHOUSE_URL": self.options.url, "DATABASE_URL": found.app_url, **values}
+        self._values = {
+            "LANEHOUSE_URL": self.options.url,
+            "DATABASE_URL": found.app_url,
+            **values,
+            told.ENV_FILE: str(self.state.env_file),
+        }
         self._environment = environment
         if not found.broker_url:
             say("The broker is switched off: sweeps do the work.")

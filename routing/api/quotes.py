@@ -81,8 +81,8 @@ def read_body(request: HttpRequest) -> bytes:
 
 def _too_large(limit_bytes: int) -> PayloadTooLarge:
     return PayloadTooLarge(
-        f"This call takes up to {limit_bytes // (1024 * 1024)} MiB. Upload the file with POST /v1/files"
-        " (purpose=batch) and quote it with POST /v1/quotes/model and its input_file_id."
+        f"This call takes up to {limit_bytes // (1024 * 1024)} MiB. Send the rows as several"
+        " files; one larger file will go by POST /v1/files, which is not offered yet."
     )
 
 

@@ -14,6 +14,7 @@ from catalog.domain.records import Lane, LaneHealth, Rotation, SlaSnapshot
 from routing.domain.parameters.judgement import LaneJudgement
 
 PPM_PER_PERCENT = 10_000
+PUBLIC_ROTATION_REASONS = frozenset({"no_adapter", "retired"})
 
 
 class WebhookMode(enum.StrEnum):
@@ -168,11 +169,16 @@ def _judge(
     )
 
 
+def _public_reason(lane: Lane) -> str:
+    """Give the reason where it is one of the house's codes; an operator's own words are for the staff."""
+    return f" ({lane.rotation_reason})" if lane.rotation_reason in PUBLIC_ROTATION_REASONS else ""
+
+
 def _rejection(lane: Lane, demand: GroupDemand) -> tuple[RejectionCode, str] | None:
     if lane.rotation is Rotation.OUT:
-        return RejectionCode.OUT_OF_ROTATION, f"out of rotation ({lane.rotation_reason or 'no reason given'})"
+        return RejectionCode.OUT_OF_ROTATION, f"out of rotation{_public_reason(lane)}"
     if lane.rotation is Rotation.DRAIN:
-        return RejectionCode.DRAIN, f"draining ({lane.rotation_reason or 'no reason given'})"
+        return RejectionCode.DRAIN, "draining"
     if lane.rate_card is None:
         return RejectionCode.NO_RATE, "it has no rate that holds now"
     if demand.row_count < lane.minimum_rows:

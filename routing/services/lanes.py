@@ -18,7 +18,8 @@ from ground import clock
 # A test twin's work runs on stand-ins and says nothing about a lane.
 _MEASURE = """
     WITH recent AS (
-        SELECT job.id, sub_lane.model_slug, sub_lane.lane_id, job.intended_at, job.submitted_at, job.completed_at
+        SELECT job.id, sub_lane.model_slug, sub_lane.lane_id, job.intended_at, job.submitted_at, job.completed_at,
+            job.cancel_asked_at IS NOT NULL OR job.ending = 'cancelled' AS was_cancelled
         FROM routing_providerjob job JOIN routing_sublane sub_lane ON sub_lane.id = job.sub_lane_id
         JOIN routing_provideraccount account ON account.id = job.account_id AND account.kind = 'customer'
         WHERE job.completed_at > lanehouse_now() - interval '24 hours' AND job.state <> 'abandoned'
@@ -30,13 +31,13 @@ _MEASURE = """
                 ORDER BY extract(epoch FROM completed_at - submitted_at) / 60))::bigint AS p50_completion_minutes,
             ceil(percentile_cont(0.95) WITHIN GROUP (
                 ORDER BY extract(epoch FROM completed_at - submitted_at) / 60))::bigint AS p95_completion_minutes
-        FROM recent WHERE submitted_at IS NOT NULL GROUP BY 1, 2
+        FROM recent WHERE submitted_at IS NOT NULL AND NOT was_cancelled GROUP BY 1, 2
     ), attempts AS (
         SELECT recent.model_slug, recent.lane_id, count(*) AS attempt_count,
             count(*) FILTER (WHERE fact.outcome IN ('failed', 'expired')
                 AND fact.code NOT IN ('context_length_exceeded', 'content_filtered')) AS error_count
         FROM attempt_fact fact JOIN recent ON recent.id = fact.job_id
-        WHERE fact.completed_at > lanehouse_now() - interval '24 hours' GROUP BY 1, 2
+        WHERE fact.completed_at > lanehouse_now() - interval '24 hours' AND fact.outcome <> 'cancelled' GROUP BY 1, 2
     )
     SELECT model_slug, lane_id, spans.p95_dispatch_ms, spans.p50_completion_minutes, spans.p95_completion_minutes,
            attempts.attempt_count, attempts.error_count

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from ground import clock
 from ground.leases import Lease, moving_on
-from routing.models import JobState, ProviderJob, SubLane, SubLaneState
+from routing.models import BatchEnding, JobState, ProviderJob, RowOutcome, SubLane, SubLaneState
 from routing.providers.base import Fault
 
 ENQUEUED_TOKENS_LIMIT = "enqueued_tokens_limit"
@@ -35,13 +35,13 @@ def moving_job(lease: Lease, *, keep_lease: bool = False) -> Iterator[ProviderJo
 
 def follow_jobs(sub_lane_id: int) -> None:
     """Bring a sub-lane to where its jobs are, in the transaction that moved one of them."""
-    sub_lane = SubLane.objects.select_for_update().get(pk=sub_lane_id)
+    sub_lane = SubLane.objects.select_for_update(of=("self",)).select_related("batch").get(pk=sub_lane_id)
     # Read after the lock, so that of two jobs that move at once the later one sees the earlier one's step.
     standing = _Standing(ProviderJob.objects.filter(sub_lane_id=sub_lane_id).defer("rows").order_by("number"))
     if sub_lane.completed_count + sub_lane.failed_count == sub_lane.row_count:
         # A lane that never took anything has failed, whatever its rows are given as their outcome.
         is_failed = sub_lane.row_count and not standing.was_submitted
-        sub_lane.state = SubLaneState.FAILED if is_failed else SubLaneState.COMPLETED
+        sub_lane.state = _early_ending(sub_lane) or (SubLaneState.FAILED if is_failed else SubLaneState.COMPLETED)
         sub_lane.reason = ""
         sub_lane.ended_at = clock.now()
     else:
@@ -52,6 +52,17 @@ def follow_jobs(sub_lane_id: int) -> None:
     done_count = sub_lane.completed_count + sub_lane.failed_count + standing.reported_count
     sub_lane.reported_count = min(sub_lane.row_count, max(sub_lane.reported_count, done_count))
     sub_lane.save(update_fields=["state", "reason", "reported_count", "ended_at"])
+
+
+def _early_ending(sub_lane: SubLane) -> SubLaneState | None:
+    """Give the state of a sub-lane whose batch was ended with rows of it undone; None for every other."""
+    batch = sub_lane.batch
+    if batch.ending == BatchEnding.NONE:
+        return None
+    undone = RowOutcome.objects.filter(
+        accepted_at=batch.created_at, batch_id=batch.pk, sub_lane_id=sub_lane.pk, outcome=batch.ending
+    )
+    return SubLaneState(batch.ending) if undone.exists() else None
 
 
 class _Standing:

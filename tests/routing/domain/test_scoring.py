@@ -128,7 +128,7 @@ def test_a_group_below_every_lanes_minimum_is_refused_with_the_minimum() -> None
 
 def test_a_group_without_any_lane_in_rotation_is_refused() -> None:
     out = model("gpt-4o", lane("x", "gpt-4o", card(1, 1), rotation=Rotation.OUT, rotation_reason="outage"))
-    with pytest.raises(InvalidRequest, match="outage") as refused:
+    with pytest.raises(InvalidRequest, match="x: out of rotation\\.") as refused:
         make_quote_plan(jsonl(row(model="gpt-4o")), catalog(out), DEFAULT, QuoteSettings(), AT)
     assert refused.value.code == "lane_unavailable"
 
