@@ -21,13 +21,15 @@ from django.core.files.base import ContentFile, File
 from django.core.files.storage import default_storage
 
 READ_CHUNK_BYTES = 256 * 1024
+# Small writes are gathered: hashing and writing them one by one would cost twice as much.
+_WRITE_BYTES = 256 * 1024
 # A temporary file that nobody has written to for this long belongs to a killed process.
 _ABANDONED_SECONDS = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenBlob:
-    """What was written, under the name it really got."""
+    """What was written, under the name it really got; ``sha256`` is empty where none was asked for."""
 
     name: str
     size_bytes: int
@@ -42,14 +44,16 @@ def write_small(name: str, content: bytes) -> str:
 class BlobWriter:
     """Writes one blob in flat memory: to a temporary file, flushed to disk, then moved to its name whole."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, is_hashed: bool = True) -> None:
         folder = settings.STATE_DIR / "incoming"
         folder.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(folder)
         self._name = name
-        self._digest = hashlib.sha256()
+        self._digest = hashlib.sha256() if is_hashed else None
         descriptor, self._path = tempfile.mkstemp(dir=folder)
         self._file = os.fdopen(descriptor, "w+b")
+        self._gathered: list[bytes] = []
+        self._written_bytes = 0
         self.size_bytes = 0
 
     def __enter__(self) -> Self:
@@ -63,25 +67,30 @@ class BlobWriter:
 
     def write(self, chunk: bytes) -> None:
         """Add bytes."""
-        self._digest.update(chunk)
-        self.size_bytes += self._file.write(chunk)
+        self._gathered.append(chunk)
+        self.size_bytes += len(chunk)
+        if self.size_bytes - self._written_bytes >= _WRITE_BYTES:
+            self._write_gathered()
 
     def save(self) -> WrittenBlob:
         """Give the blob its name; call once, at the end."""
+        self._write_gathered()
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.seek(0)
         saved = default_storage.save(self._name, _Movable(self._file, self._path))
         _make_name_durable(saved)
-        return WrittenBlob(name=saved, size_bytes=self.size_bytes, sha256=self._digest.digest())
+        return WrittenBlob(
+            name=saved, size_bytes=self.size_bytes, sha256=self._digest.digest() if self._digest else b""
+        )
 
-
-def write_stream(name: str, chunks: Iterable[bytes]) -> WrittenBlob:
-    """Write a stream as one blob."""
-    with BlobWriter(name) as writer:
-        for chunk in chunks:
-            writer.write(chunk)
-        return writer.save()
+    def _write_gathered(self) -> None:
+        block = b"".join(self._gathered)
+        if self._digest:
+            self._digest.update(block)
+        self._file.write(block)
+        self._gathered.clear()
+        self._written_bytes = self.size_bytes
 
 
 def open_blob(name: str) -> BinaryIO:

@@ -63,8 +63,8 @@ def _lines(batch: Batch, jobs: list[tuple[int, int]], number: int, row: int) -> 
         for job_id, collected_number in jobs:
             # A cursor names a row that was given; 0.0 and later jobs begin before the first one.
             after_row = row if collected_number == number else -1
-            for outcome in outcomes_of_job(batch, job_id, after_row=after_row):
-                yield lines.line(outcome)
+            for page in outcomes_of_job(batch, job_id, after_row=after_row):
+                yield from lines.of(page)
 
 
 def _cursor_behind(batch: Batch, jobs: list[tuple[int, int]]) -> str | None:

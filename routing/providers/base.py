@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Protocol, Self, TypeAlias
 
 import msgspec
@@ -20,6 +21,7 @@ from catalog.domain.records import Endpoint
 
 TOKEN_PATTERN = re.compile(r"[A-Za-z0-9_-]{8,48}")
 ROW_NUMBER_DIGITS = 12
+_ROW_NUMBERS = 10**ROW_NUMBER_DIGITS
 
 
 class Fault(enum.StrEnum):
@@ -339,9 +341,15 @@ def make_row_key(token: str, row: int) -> str:
 
     ``row`` is the 0-based row of the batch, so that the same number names the row on every lane.
     """
+    assert 0 <= row < _ROW_NUMBERS, "a row number has at most 12 digits"
+    return f"{_key_start(token)}{row}"
+
+
+# Asked for each row of a job: looked at once.
+@lru_cache(maxsize=64)
+def _key_start(token: str) -> str:
     assert TOKEN_PATTERN.fullmatch(token), "a token is 8 to 48 characters of [A-Za-z0-9_-]"
-    assert 0 <= row < 10**ROW_NUMBER_DIGITS, "a row number has at most 12 digits"
-    return f"{token}r{row}"
+    return f"{token}r"
 
 
 def row_of_key(token: str, row_key: str) -> int | None:

@@ -12,9 +12,11 @@ def one_line(document: bytes) -> bytes:
         for separator, escaped in _SEPARATORS:
             document = document.replace(separator, escaped)
     # In JSON a raw CR or LF can only be white space between tokens.
-    return document.translate(_BREAKS_TO_SPACES) if b"\r" in document or b"\n" in document else document
+    return document.translate(_BREAKS_TO_SPACES) if CR in document or LF in document else document
 
 
+# As numbers: looked for in this way they cost a quarter.
+CR, LF = b"\r\n"
 _BREAKS_TO_SPACES = bytes.maketrans(b"\r\n", b"  ")
 
 

@@ -7,7 +7,6 @@ as the batch lives.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -18,7 +17,7 @@ from ground.errors import ProviderError
 from ground.fault_points import FaultPoint, reach
 from ground.leases import Keeper, Lease, LeaseLost, claim, unless_lost
 from ground.wake import wake
-from routing.blobs import delete_blob, keep_only, write_stream
+from routing.blobs import BlobWriter, delete_blob, keep_only
 from routing.domain.row_lists import unpack_rows
 from routing.models import JobState, ProviderJob
 from routing.providers.base import (
@@ -184,30 +183,28 @@ def _read(lease: Lease, job: ProviderJob) -> tuple[CollectedResults, str]:
     )
     prefix = f"{job.batch.public_id.removeprefix('batch_')}_"
 
-    def bodies() -> Iterator[bytes]:
-        offset = 0
-        keep = Keeper(lease)
-        with opened(job.account) as provider:
-            for item in provider.results(report, token=job.token, name_answer=lambda row: f"{prefix}{row}"):
-                keep()
-                reach(FaultPoint.COLLECT_HALF_READ)
-                if isinstance(item, ForeignLine):
-                    collected.foreign_count += 1
-                elif isinstance(item, BrokenLine):
-                    collected.broken_count += 1
-                elif item.row not in rows:
-                    collected.foreign_count += 1
-                elif item.row in collected.results:
-                    collected.duplicate_count += 1
-                else:
-                    body = item.body or b""
-                    collected.results[item.row] = (_without_body(item), offset, len(body))
-                    collected.usage_problem_count += item.usage_problem is not None
-                    offset += len(body)
-                    yield body
-
-    blob = write_stream(f"{_results_folder(job)}/{lease.fence}.bodies", bodies())
-    return collected, blob.name
+    keep = Keeper(lease)
+    with (
+        BlobWriter(f"{_results_folder(job)}/{lease.fence}.bodies", is_hashed=False) as blob,
+        opened(job.account) as provider,
+    ):
+        for item in provider.results(report, token=job.token, name_answer=lambda row: f"{prefix}{row}"):
+            keep()
+            reach(FaultPoint.COLLECT_HALF_READ)
+            if isinstance(item, ForeignLine):
+                collected.foreign_count += 1
+            elif isinstance(item, BrokenLine):
+                collected.broken_count += 1
+            elif item.row not in rows:
+                collected.foreign_count += 1
+            elif item.row in collected.results:
+                collected.duplicate_count += 1
+            else:
+                body = item.body or b""
+                collected.results[item.row] = (_without_body(item), blob.size_bytes, len(body))
+                collected.usage_problem_count += item.usage_problem is not None
+                blob.write(body)
+        return collected, blob.save().name
 
 
 def _without_body(item: RowResult) -> RowResult:

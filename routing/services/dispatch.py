@@ -208,7 +208,8 @@ def _lines(lease: Lease, job: ProviderJob, payload: Payload, provider: Provider)
     keep = Keeper(lease)
     refused: list[int] = []
     refusal: ProviderError | None = None
-    for row in unpack_rows(job.rows).tolist():
+    rows = unpack_rows(job.rows)
+    for row, body in zip(rows.tolist(), payload.bodies(rows), strict=True):
         keep()
         reach(FaultPoint.SUBMIT_HALF_ENCODED)
         try:
@@ -216,7 +217,7 @@ def _lines(lease: Lease, job: ProviderJob, payload: Payload, provider: Provider)
                 row_key=make_row_key(job.token, row),
                 endpoint=endpoint,
                 model_id=lane.model_id,
-                body=payload.body_of(row),
+                body=body,
                 max_output_tokens=lane.max_output_tokens or None,
             )
         except ProviderError as error:

@@ -126,11 +126,13 @@ def _lines(lease: Lease, batch: Batch) -> Iterator[tuple[bool, bytes]]:
     expected_row = 0
     keep = Keeper(lease)
     with ResultLines(batch) as lines:
-        for outcome in outcomes_in_row_order(batch):
-            assert outcome.row == expected_row, f"row {expected_row} of {batch.public_id} has no outcome"
-            expected_row += 1
-            keep()
-            yield outcome.succeeded, lines.line(outcome)
+        for page in outcomes_in_row_order(batch):
+            for outcome, line in zip(page, lines.of(page), strict=True):
+                row, succeeded, *_ = outcome
+                assert row == expected_row, f"row {expected_row} of {batch.public_id} has no outcome"
+                expected_row += 1
+                keep()
+                yield succeeded, line
     assert expected_row == batch.row_count, f"{batch.public_id} has {expected_row} outcomes for {batch.row_count} rows"
 
 

@@ -83,7 +83,7 @@ def judge_others(payload: Payload, rows: Rows, *, model_slug: str, lane_id: str)
     """Give what a model's other lanes make of rows' parameters: a lane that refuses one cannot take them."""
     model = current_catalog().models.get(model_slug)
     others = [lane for lane in model.lanes if lane.lane_id != lane_id] if model else []
-    return judge_lanes(others, lambda: map(payload.body_of, rows.tolist()))
+    return judge_lanes(others, lambda: payload.bodies(rows))
 
 
 def find_lane(rows: RowsToPlace, *, kind: str, workflow_name: str, at: datetime) -> Lane | None:

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from routing.providers.base import ROW_NUMBER_DIGITS, AnswerNamer, Outcome, RowResult
-from routing.providers.lines import one_line
+from routing.providers.lines import CR, LF, one_line
 from routing.providers.openai.usage import ChatUsage, consistent_usage
 
 _STATUS = 200
@@ -67,7 +67,7 @@ class ChatLineReader:
         else:
             return None
         body_start, rest_start = match.span(3)
-        is_plain = text.isascii() and not (b"\r" in text or b"\n" in text)
+        is_plain = text.isascii() and not (CR in text or LF in text)
         try:
             if not is_plain:
                 text.decode()

@@ -70,6 +70,7 @@ _line_decoder = msgspec.json.Decoder(_Line)
 _members_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _choices_decoder = msgspec.json.Decoder(list[_Choice])
 _any_decoder = msgspec.json.Decoder()
+_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +87,9 @@ def encode_row(*, row_key: str, endpoint: Endpoint, model_id: str, body: Mapping
 
     Members keep their order and their number text; nothing that some reader takes for a line's end is left in it.
     """
-    document = msgspec.json.encode({**body, "model": model_id})
-    start = f'{{"custom_id":"{row_key}","method":"POST","url":"{endpoint}","body":'
-    return start.encode() + one_line(document) + b"}\n"
+    document = one_line(_encode({**body, "model": model_id}))
+    head = (b'{"custom_id":"', row_key.encode(), b'","method":"POST","url":"', endpoint.encode(), b'","body":')
+    return b"".join((*head, document, b"}\n"))
 
 
 def read_line(text: bytes, *, token: str, name_answer: AnswerNamer, result_ref: str, line: int) -> ResultItem:

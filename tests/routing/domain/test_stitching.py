@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing.domain.stitching import StitchedRow, result_line
+from routing.domain.stitching import StitchedRow, result_line, success_line
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60)
 
@@ -41,6 +41,16 @@ def test_a_row_that_succeeded_reads_as_the_public_contract_says() -> None:
         "error": None,
         "lanehouse": {"lane_id": "openai-direct", "re_dispatch_count": 0, "charge_pico_usd": 12_345},
     }
+
+
+@given(row=st.integers(0, 10**6), charge_pico_usd=st.integers(0, 2**62), moves=st.integers(0, 5), name=names)
+def test_a_success_put_together_at_once_is_the_line_of_the_general_way(
+    row: int, charge_pico_usd: int, moves: int, name: str
+) -> None:
+    fields: dict[str, Any] = {"row": row, "custom_id_json": json.dumps(name).encode(), "status_code": 200}
+    fields |= {"body": b'{"id":"x"}', "re_dispatch_count": moves, "charge_pico_usd": charge_pico_usd}
+    general = StitchedRow(batch_public_id="batch_01ABC", succeeded=True, code="", lane_id='a "lane"', **fields)
+    assert success_line(batch_number=b"01ABC", lane_id_json=b'"a \\"lane\\""', **fields) == result_line(general)
 
 
 def test_a_refused_row_has_its_answer_and_our_code() -> None:

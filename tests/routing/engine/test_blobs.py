@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -12,9 +13,16 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 
 from ground.leases import Keeper, LeaseLost, claim
-from routing.blobs import BlobWriter, chunks_of, keep_only, open_blob, read_blob, write_stream
+from routing.blobs import BlobWriter, WrittenBlob, chunks_of, keep_only, open_blob, read_blob
 from routing.models import JobState, ProviderJob
 from tests.routing.engine.kit import STEPS, Engine, questions
+
+
+def write_stream(name: str, chunks: Iterable[bytes], *, is_hashed: bool = True) -> WrittenBlob:
+    with BlobWriter(name, is_hashed=is_hashed) as writer:
+        for chunk in chunks:
+            writer.write(chunk)
+        return writer.save()
 
 
 def test_a_stream_becomes_one_blob_with_its_size_and_hash(db: None) -> None:
@@ -22,6 +30,15 @@ def test_a_stream_becomes_one_blob_with_its_size_and_hash(db: None) -> None:
     assert (blob.name, blob.size_bytes, blob.sha256.hex()[:8]) == ("folder/one", 3, "ba7816bf")
     assert read_blob("folder/one") == b"abc"
     assert b"".join(chunks_of(open_blob("folder/one"), size_bytes=2)) == b"ab"
+
+
+def test_many_small_writes_are_one_blob_with_the_hash_of_the_whole(db: None) -> None:
+    chunks = [b"%d" % number * 7 for number in range(30_000)]
+    blob = write_stream("folder/five", chunks)
+    whole = b"".join(chunks)
+    assert (blob.size_bytes, blob.sha256) == (len(whole), hashlib.sha256(whole).digest())
+    assert read_blob("folder/five") == whole
+    assert write_stream("folder/six", chunks, is_hashed=False).sha256 == b""
 
 
 def test_a_stream_that_breaks_leaves_neither_blob_nor_temporary_file(db: None) -> None:
