@@ -34,6 +34,7 @@ class FaultPoint(enum.StrEnum):
     SUBMIT_ANSWERED = "submit.answered"
     SUBMIT_BEFORE_COMMIT = "submit.before_commit"
     SUBMIT_AFTER_COMMIT = "submit.after_commit"
+    FIND_UNSENT = "find.unsent"
     FIND_CLAIMED = "find.claimed"
     FIND_ANSWERED = "find.answered"
     FIND_FOUND = "find.found"

@@ -82,7 +82,7 @@ class ProviderJob(Claimable):
     try_count = models.PositiveIntegerField(default=0)
     last_error = models.CharField(max_length=300, default="", blank=True)
     intended_at = models.DateTimeField()
-    # When submitting began; an ambiguous answer is looked for among what the provider has since then.
+    # When its rows were ready to be sent; before that no provider can have the job.
     submitting_at = models.DateTimeField(null=True, blank=True)
     submitted_at = models.DateTimeField(null=True, blank=True)
     polled_at = models.DateTimeField(null=True, blank=True)

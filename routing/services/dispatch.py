@@ -175,9 +175,9 @@ def _take_room(lease: Lease, job: ProviderJob) -> bool:
                 row.due_at = at + room_wait(at - row.intended_at)
                 row.lease_until = None
                 return False
-        # From here on the provider may have the job, whatever becomes of this process.
         row.state = JobState.SUBMITTING
-        row.submitting_at = at
+        # Set when the rows are encoded: from then on the provider may have the job, whatever becomes of this process.
+        row.submitting_at = None
         row.try_count = F("try_count") + 1
     return True
 
@@ -228,8 +228,7 @@ def _lines(lease: Lease, job: ProviderJob, payload: Payload, provider: Provider)
     if refusal is not None:
         raise _RowsRefused(refused, refusal)
     lease.renew()
-    # Whoever looks for the job counts from here: nothing can have been made before, and how long encoding took is
-    # no matter.
+    # Whoever looks for the job counts from here: nothing can have been made before.
     if not ProviderJob.objects.filter(pk=lease.row_id, fence=lease.fence).update(submitting_at=clock.now()):
         raise LeaseLost
     reach(FaultPoint.SUBMIT_ENCODED)

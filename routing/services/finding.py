@@ -41,8 +41,12 @@ _ASK_PEOPLE_AFTER: Final = timedelta(minutes=10)
 def find_job(lease: Lease, job: ProviderJob, provider: Provider, upload_bytes: int) -> None:
     """Ask the provider what it has since the intent; send again only when the complete list has no trace of the job.
 
-    A job left in ``submitting`` by a killed worker is the same case: nobody knows whether it was sent.
+    A job left in ``submitting`` by a killed worker is the same case: nobody knows whether it was sent. Only one whose
+    rows were still being encoded surely was not.
     """
+    if job.submitting_at is None:
+        _send_again(lease)
+        return
     reach(FaultPoint.FIND_CLAIMED)
     try:
         listed = provider.find_since(job.intended_at - _CLOCK_MARGIN)
@@ -64,6 +68,14 @@ def find_job(lease: Lease, job: ProviderJob, provider: Provider, upload_bytes: i
         _not_found(lease, job, upload_bytes)
     else:
         _find_by_count(lease, job, listed)
+
+
+def _send_again(lease: Lease) -> None:
+    with moving_job(lease) as row:
+        row.state = JobState.INTENDED
+        row.due_at = clock.now()
+        wake("routing.submit_jobs")
+        reach(FaultPoint.FIND_UNSENT)
 
 
 def _not_found(lease: Lease, job: ProviderJob, upload_bytes: int) -> None:

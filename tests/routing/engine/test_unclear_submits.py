@@ -19,7 +19,7 @@ from simulators.anthropic.running import running_simulator
 from simulators.running import RunningSimulator
 from tests.harness.laws import lines_of, result_lines
 from tests.harness.world import do_due_steps
-from tests.routing.engine.kit import STEPS, Engine, chat_file
+from tests.routing.engine.kit import STEPS, Engine, chat_file, claim_job
 from tests.routing.engine.lanes import rotate
 
 CLAUDE = "anthropic.claude-3-5-sonnet"
@@ -89,6 +89,22 @@ def test_the_only_job_of_the_same_count_is_taken_and_proves_to_be_ours(
 ) -> None:
     batch = engine.finish(sent_without_an_answer(engine, claude, "a", "b", "c"))
     assert (batch.status, batch.completed_count) == (BatchStatus.COMPLETED, 3)
+    assert claude.control.call_count("batches.create") == 1
+
+
+def test_a_job_whose_worker_died_before_sending_it_is_sent_without_asking_anybody(
+    engine: Engine, claude: RunningSimulator
+) -> None:
+    batch = engine.accept(asked("a", "b"))
+    while dispatch.start_next_sub_lane():
+        pass
+    job = engine.job(batch)
+    # What a worker leaves that is killed while it encodes the rows.
+    lease = claim_job()
+    assert dispatch._take_room(lease, job)
+    engine.pass_time(61)
+    batch = engine.finish(batch)
+    assert (batch.status, batch.completed_count) == (BatchStatus.COMPLETED, 2)
     assert claude.control.call_count("batches.create") == 1
 
 
