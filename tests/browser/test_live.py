@@ -99,7 +99,7 @@ def test_missed_polls_are_told_and_forgotten_when_they_come_again(world: World, 
 def test_a_session_that_ends_leads_to_sign_in(world: World, open_page: OpenPage) -> None:
     watched = opened(world, open_page, world.accepted())
     watched.page.context.clear_cookies()
-    watched.page.wait_for_url("**/login*")
+    watched.page.wait_for_url(re.compile(r"/login\?next="))
     expect(watched.page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
