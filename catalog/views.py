@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -11,10 +11,9 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import reswap, retarget, trigger_client_event
-from django_htmx.middleware import HtmxDetails
 
 from accounts.models import StaffRole, User
-from accounts.pages import staff_page
+from accounts.pages import region_asked_for, staff_page
 from catalog.domain.records import Rotation
 from catalog.forms import LaneFilterForm, LaneRotateForm
 from catalog.selectors import LaneDetail, LaneOverview, catalog_versions, lane_detail, lanes_overview, provider_names
@@ -31,7 +30,7 @@ _WORDS = {Rotation.IN: "in rotation", Rotation.DRAIN: "draining", Rotation.OUT: 
 def lane_list(request: HttpRequest, user: User) -> HttpResponse:
     """Show the lanes; alone: the region ``lanes``, which asks again every few seconds (204 while nothing moved)."""
     version = ".".join(map(str, catalog_versions()))
-    fragment = _target(request) == "lanes"
+    fragment = region_asked_for(request) == "lanes"
     if fragment and request.GET.get("v") == version:
         return HttpResponse(status=204)
     form = LaneFilterForm(request.GET, providers=provider_names())
@@ -74,7 +73,7 @@ def lane_rotate(request: HttpRequest, user: User, model_slug: str, lane_id: str)
 
 
 def _rotate_form(request: HttpRequest, detail: LaneDetail, form: LaneRotateForm, status: int = 200) -> HttpResponse:
-    template = "catalog/_rotate.html" if _target(request) == "dialog" else "catalog/lane_rotate.html"
+    template = "catalog/_rotate.html" if region_asked_for(request) == "dialog" else "catalog/lane_rotate.html"
     context = {
         "active_nav": "lanes",
         "title": f"Rotate {detail.overview.lane.model_slug}",
@@ -89,7 +88,7 @@ def _rotate_form(request: HttpRequest, detail: LaneDetail, form: LaneRotateForm,
 def _rotated(request: HttpRequest, overview: LaneOverview, *, changed: bool) -> HttpResponse:
     lane = overview.lane
     text = f"{lane.model_slug} on {lane.lane_id} {'is now' if changed else 'was already'} {_WORDS[lane.rotation]}."
-    if _target(request) != "dialog":
+    if region_asked_for(request) != "dialog":
         messages.success(request, text)
         return redirect("catalog:lane-list")
     row = _row(overview)
@@ -97,12 +96,6 @@ def _rotated(request: HttpRequest, overview: LaneOverview, *, changed: bool) -> 
     trigger_client_event(response, "dialog-close")
     trigger_client_event(response, "toast", {"text": text})
     return reswap(retarget(response, f"#{row['anchor']}"), "outerHTML")
-
-
-def _target(request: HttpRequest) -> str:
-    """Give the id of the region that htmx asks for; empty for a whole page."""
-    htmx = cast(HtmxDetails, request.htmx)  # type: ignore[attr-defined]
-    return "" if not htmx or htmx.history_restore_request else htmx.target or ""
 
 
 def _may_rotate(user: User) -> bool:

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
 from accounts.models import Membership, User
+from accounts.pages import region_asked_for
 from ground import clock
 from ground.errors import InvalidRequest, NotFound
 from webhooks import selectors
@@ -20,7 +21,7 @@ from webhooks.forms import DeliveryFilterForm
 from webhooks.models import Delivery, EndpointState
 from webhooks.services.deliveries import request_resend
 from webhooks.views import shown
-from webhooks.views.access import region_asked_for, writers_only
+from webhooks.views.access import writers_only
 
 _ROWS_PER_PAGE = 50
 _LIST_REGION = "list"

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from django_htmx.http import HttpResponseClientRedirect, reswap, retarget, trigger_client_event
 
 from accounts.models import Membership
+from accounts.pages import member_page, region_asked_for
 from ground import clock
 from ground.errors import InvalidRequest, NotFound
 from webhooks import selectors
@@ -20,7 +21,7 @@ from webhooks.forms import EndpointForm, RotateForm
 from webhooks.models import Endpoint, EndpointState
 from webhooks.services import endpoints
 from webhooks.views import shown
-from webhooks.views.access import every_member, may_write, region_asked_for, writers_only
+from webhooks.views.access import may_write, writers_only
 
 _DAY = timedelta(hours=24)
 _RECENT_COUNT = 20
@@ -30,7 +31,7 @@ _DIALOGS = (("edit", "Edit"), ("rotate", "Rotate secret"))
 
 
 @require_safe
-@every_member
+@member_page
 def endpoint_list(request: HttpRequest, membership: Membership) -> HttpResponse:
     """Show the organisation's endpoints."""
     found = list(selectors.endpoint_list(membership.organisation))
