@@ -50,8 +50,9 @@ def _sections(user: User, membership: Membership | None) -> list[dict[str, Any]]
     if membership is not None:
         sections.append({"label": "", "links": _customer_links(membership)})
     if user.staff_role != StaffRole.NONE:
+        batches = _link("any-batches", "Batches", "routing:any-batch-list", "activity", "g o")
         lanes = _link("lanes", "Lanes", "catalog:lane-list", "route", "g l")
-        sections.append({"label": "Operate", "links": [lanes]})
+        sections.append({"label": "Operate", "links": [batches, lanes]})
     return sections
 
 

@@ -8,14 +8,15 @@ from datetime import datetime
 
 import orjson
 from django.db import connection
-from django.db.models import F, Q, QuerySet, Sum
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Sum
 
 from accounts.models import Organisation
 from accounts.selectors import DATABASE_NOW
 from ground.errors import InvalidRequest, NotFound
+from ground.filters import EVER, Span
 from ground.ids import created_at_of, is_public_id
 from routing.domain.scoring import WorkflowProfile
-from routing.models import Batch, ProviderJob, Quote, RowOutcome, StoredFile, SubLane
+from routing.models import Batch, BatchStatus, ProviderJob, Quote, RowOutcome, StoredFile, SubLane
 
 DEFAULT_WORKFLOW = WorkflowProfile()
 PAGE_DEFAULT = 20
@@ -81,7 +82,9 @@ def batch_by_id(*, organisation: Organisation, public_id: str, param: str = "bat
 
 
 def _batches_with_files(organisation: Organisation) -> QuerySet[Batch]:
-    return Batch.objects.select_related("output_file", "error_file", "results_file").filter(organisation=organisation)
+    return Batch.objects.select_related("organisation", "output_file", "error_file", "results_file").filter(
+        organisation=organisation
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +95,57 @@ class BatchPage:
     has_more: bool
 
 
-def batch_page(*, organisation: Organisation, after: str | None, limit: int) -> BatchPage:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFilter:
+    """Which batches a list shows; what is empty leaves all.
+
+    Args:
+        state: A key of ``BATCH_STATES``.
+        model: Part of a model's name.
+        text: Part of the batch's id or of the name in its metadata.
+        lane: Part of a lane's id.
+        span: When they were accepted.
+    """
+
+    state: str = ""
+    model: str = ""
+    text: str = ""
+    lane: str = ""
+    span: Span = EVER
+
+    def applied_to(self, batches: QuerySet[Batch]) -> QuerySet[Batch]:
+        """Give those of the batches that match everything."""
+        if self.state:
+            batches = batches.filter(BATCH_STATES[self.state])
+        if self.text:
+            batches = batches.filter(Q(public_id__icontains=self.text) | Q(metadata__name__icontains=self.text))
+        if self.model or self.lane:
+            lanes = SubLane.objects.filter(
+                batch=OuterRef("pk"), model_slug__icontains=self.model, lane_id__icontains=self.lane
+            )
+            batches = batches.filter(Exists(lanes))
+        if self.span.since is not None:
+            batches = batches.filter(created_at__gte=self.span.since)
+        if self.span.until is not None:
+            batches = batches.filter(created_at__lt=self.span.until)
+        return batches
+
+
+_OPEN = ("validating", "in_progress", "finalizing", "cancelling")
+BATCH_STATES: Mapping[str, Q] = {
+    "running": Q(status__in=_OPEN),
+    "completed": Q(status=BatchStatus.COMPLETED, failed_count=0),
+    "partly_failed": Q(status=BatchStatus.COMPLETED, failed_count__gt=0),
+    "failed": Q(status=BatchStatus.FAILED),
+    "expired": Q(status=BatchStatus.EXPIRED),
+    "cancelled": Q(status=BatchStatus.CANCELLED),
+}
+EVERY_BATCH = BatchFilter()
+
+
+def batch_page(
+    *, organisation: Organisation, after: str | None, limit: int, chosen: BatchFilter = EVERY_BATCH
+) -> BatchPage:
     """Give a page of an organisation's batches, newest first; ``after`` is the last id of the page before.
 
     Raises:
@@ -101,7 +154,7 @@ def batch_page(*, organisation: Organisation, after: str | None, limit: int) -> 
     """
     if not 1 <= limit <= PAGE_MAX:
         raise InvalidRequest(f"limit is 1 to {PAGE_MAX}.", param="limit")
-    batches = _batches_with_files(organisation)
+    batches = chosen.applied_to(_batches_with_files(organisation))
     if after:
         last = batch_by_id(organisation=organisation, public_id=after, param="after")
         batches = batches.filter(Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, pk__lt=last.pk))

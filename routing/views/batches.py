@@ -10,11 +10,16 @@ from django.views.decorators.http import require_safe
 from django_htmx.http import trigger_client_event
 
 from accounts.models import Membership
+from accounts.pages import member_page, region_asked_for
+from accounts.zones import zone_of
 from billing.selectors import receipt_for_batch
+from billing.views.shown import line_rows, may_read_a_receipt
 from ground import clock
 from ground.errors import NotFound
+from routing.forms import BatchFilterForm
 from routing.models import Batch, BatchStatus, SubLane
 from routing.selectors import (
+    BatchPage,
     batch_by_id,
     batch_page,
     collected_charge_by_group,
@@ -23,50 +28,47 @@ from routing.selectors import (
     sub_lanes_of_batches,
 )
 from routing.views import shown
-from routing.views.access import customer_page, region_asked_for
+from routing.views.cancelling import may_cancel
 from routing.views.files import may_download
+from routing.views.lists import REGION, ROWS_PER_PAGE, list_frame, list_row
 from routing.views.polling import Poll, likely_end, poll_of
 
-_ROWS_PER_PAGE = 50
 _REGION = "batch"
-_SHOWN_MODELS = 2
 
 
 @require_safe
-@customer_page
+@member_page
 def batch_list(request: HttpRequest, membership: Membership) -> HttpResponse:
-    """Show an organisation's batches, newest first, a page at a time."""
-    after = request.GET.get("after") or None
-    try:
-        page = batch_page(organisation=membership.organisation, after=after, limit=_ROWS_PER_PAGE)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    """Show an organisation's batches, newest first. Alone: the region ``list``, live on the first page."""
+    form = BatchFilterForm(request.GET)
+    page = BatchPage(batches=(), has_more=False)
+    if form.is_valid():
+        try:
+            page = batch_page(
+                organisation=membership.organisation,
+                after=request.GET.get("after") or None,
+                limit=ROWS_PER_PAGE,
+                chosen=form.wanted(zone_of(request, membership.organisation)),
+            )
+        except NotFound as error:
+            raise Http404(error.message) from error
     sub_lanes = sub_lanes_of_batches(page.batches)
-    rows = [_list_row(batch, sub_lanes[batch.pk]) for batch in page.batches]
+    rows = [list_row(batch, sub_lanes[batch.pk]) for batch in page.batches]
+    frame = list_frame(request, form, page, rows)
+    is_region = region_asked_for(request) == REGION
+    if is_region and request.GET.get("v") == frame["version"]:
+        return HttpResponse(status=204)
     context = {
+        **frame,
         "active_nav": "batches",
-        "rows": rows,
-        "is_first_page": after is None,
-        "older_url": f"?after={page.batches[-1].public_id}" if page.has_more else "",
         "first_calls": shown.first_calls(request.build_absolute_uri("/v1")),
+        "at": clock.now(),
     }
-    return render(request, "routing/batch_list.html", context)
-
-
-def _list_row(batch: Batch, sub_lanes: list[SubLane]) -> dict[str, Any]:
-    models = list(dict.fromkeys(sub_lane.model_slug for sub_lane in sub_lanes))
-    return {
-        "batch": batch,
-        "name": shown.batch_name(batch),
-        "is_named": shown.batch_name(batch) != batch.public_id,
-        "outcome": shown.outcome_of(batch),
-        "models": models,
-        "more_model_count": len(models) - 1 if len(models) > _SHOWN_MODELS else 0,
-    }
+    return render(request, f"routing/{'_' if is_region else ''}batch_list.html", context)
 
 
 @require_safe
-@customer_page
+@member_page
 def batch_detail(request: HttpRequest, membership: Membership, batch_id: str) -> HttpResponse:
     """Show one batch. Alone: the region ``batch``, which asks again until the batch has ended (204: nothing moved)."""
     try:
@@ -78,7 +80,12 @@ def batch_detail(request: HttpRequest, membership: Membership, batch_id: str) ->
     is_region = region_asked_for(request) == _REGION
     if is_region and request.GET.get("v") == poll.version:
         return HttpResponse(status=204)
-    context = _detail(membership, batch, sub_lanes, poll)
+    context = detail_of(batch, sub_lanes, poll) | {
+        "active_nav": "batches",
+        "may_download": may_download(membership),
+        "may_cancel": may_cancel(membership.role, batch),
+        "may_read_receipt": may_read_a_receipt(membership),
+    }
     response = render(request, "routing/_batch_alone.html" if is_region else "routing/batch_detail.html", context)
     if is_region and poll.every_ms is None:
         # Only a page that was live asks for the region, and its answer no longer asks: so this is said once.
@@ -88,14 +95,14 @@ def batch_detail(request: HttpRequest, membership: Membership, batch_id: str) ->
     return response
 
 
-def _detail(membership: Membership, batch: Batch, sub_lanes: list[SubLane], poll: Poll) -> dict[str, Any]:
+def detail_of(batch: Batch, sub_lanes: list[SubLane], poll: Poll) -> dict[str, Any]:
+    """Give what the page of a batch says to everybody who may see it."""
     terms = quote_terms_of(batch)
     is_settled = batch.charge_micro_usd is not None
     ended_at = shown.ended_at_of(batch)
-    receipt = receipt_for_batch(membership.organisation, batch.public_id) if is_settled else None
+    receipt = receipt_for_batch(batch.organisation, batch.public_id) if is_settled else None
     table = shown.sub_lane_table(batch, sub_lanes, terms, {} if is_settled else collected_charge_by_group(batch))
     return {
-        "active_nav": "batches",
         "title": f"{shown.state_words(batch)}: {shown.batch_name(batch)}",
         "batch": batch,
         "name": shown.batch_name(batch),
@@ -112,9 +119,8 @@ def _detail(membership: Membership, batch: Batch, sub_lanes: list[SubLane], poll
         "reserved_micro_usd": shown.reserved_micro_usd(batch),
         "terms": terms,
         "receipt": receipt,
-        "receipt_lines": shown.line_rows(receipt) if receipt else (),
+        "receipt_lines": line_rows(receipt) if receipt else (),
         "files": shown.file_rows(batch),
-        "may_download": may_download(membership),
         "timeline": shown.timeline(batch, sub_lanes),
         "waiting": [row for row in table.rows if row.sub_lane.state == "waiting"],
     }

@@ -1,4 +1,4 @@
-"""Downloads of a batch's files."""
+"""The results of a batch: their page, and the downloads."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ from typing import cast
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from accounts.models import MemberRole, Membership
+from accounts.pages import member_page, region_asked_for, role_page
+from ground import clock
 from ground.errors import NotFound
 from routing.api.answers import stream_of
-from routing.selectors import batch_by_id
-from routing.views.access import customer_page
+from routing.models import Batch
+from routing.selectors import batch_by_id, sub_lanes_of
+from routing.views import shown
+from routing.views.polling import poll_of
 
 _FILES = {"results": "results_file", "output": "output_file", "errors": "error_file"}
+_REGION = "results"
 
 
 def may_download(membership: Membership) -> bool:
@@ -23,17 +29,55 @@ def may_download(membership: Membership) -> bool:
 
 
 @require_safe
-@customer_page
+@role_page(MemberRole.ADMIN, MemberRole.DEVELOPER)
+def batch_results(request: HttpRequest, membership: Membership, batch_id: str) -> HttpResponse:
+    """Show a batch's files. Alone: the region ``results``, which asks again until they are there (204: no news)."""
+    batch = _found(membership, batch_id)
+    at = clock.now()
+    poll = poll_of(batch, sub_lanes_of(batch), at)
+    is_region = region_asked_for(request) == _REGION
+    if is_region and request.GET.get("v") == poll.version:
+        return HttpResponse(status=204)
+    rows = shown.file_rows(batch)
+    context = {
+        "active_nav": "batches",
+        "title": f"Results of {shown.batch_name(batch)}",
+        "batch": batch,
+        "name": shown.batch_name(batch),
+        "is_named": shown.batch_name(batch) != batch.public_id,
+        "outcome": shown.outcome_of(batch),
+        "poll": poll,
+        "at": at,
+        "files": rows,
+        "are_gone": _are_gone(batch),
+        "finished_count": batch.completed_count + batch.failed_count,
+        "partial_call": shown.partial_call(request.build_absolute_uri("/v1"), batch),
+    }
+    return render(request, f"routing/{'_' if is_region else ''}batch_results.html", context)
+
+
+@require_safe
+@member_page
 def batch_file(_request: HttpRequest, membership: Membership, batch_id: str, kind: str) -> HttpResponse:
     """Download a batch's results, output or errors."""
-    try:
-        batch = batch_by_id(organisation=membership.organisation, public_id=batch_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    batch = _found(membership, batch_id)
     if not may_download(membership):
         raise PermissionDenied("Downloads are for the role admin or developer.")
-    stored = getattr(batch, _FILES[kind])
-    if stored is None:
+    stored = getattr(batch, _FILES[kind]) if kind in _FILES else None
+    if stored is None or _are_gone(batch):
         raise Http404("The batch has no such file.")
     # A stream is no HttpResponse by its class, and does all that is asked of one.
     return cast(HttpResponse, stream_of(stored))
+
+
+def _found(membership: Membership, batch_id: str) -> Batch:
+    try:
+        return batch_by_id(organisation=membership.organisation, public_id=batch_id)
+    except NotFound as error:
+        raise Http404(error.message) from error
+
+
+def _are_gone(batch: Batch) -> bool:
+    """Say whether the time is over for which the files are kept."""
+    kept_until = batch.results_file.expires_at if batch.results_file else None
+    return kept_until is not None and kept_until <= clock.now()

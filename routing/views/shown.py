@@ -7,22 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from billing.domain.money import round_pico_to_micro
-from billing.domain.records import LineKind
-from billing.models import Receipt, ReceiptLine
 from routing.domain.pins import BatchPlan
 from routing.models import Batch, BatchStatus, StoredFile, SubLane
 from routing.selectors import QuoteTerms
 from routing.views.polling import reported_count
 
-_LINE_WORDS = {
-    LineKind.INPUT: "Input tokens",
-    LineKind.CACHED_INPUT: "Cached input tokens",
-    LineKind.CACHE_WRITE_5M: "Cache write tokens, 5 min",
-    LineKind.CACHE_WRITE_1H: "Cache write tokens, 1 h",
-    LineKind.OUTPUT: "Output tokens",
-    LineKind.CONTROL_PLANE_FEE: "Control plane fee",
-    LineKind.CEILING_CREDIT: "Credit above the ceiling",
-}
 # What a cell says of a reason, and what a notice adds.
 _REASONS = {
     "enqueued_tokens_limit": (
@@ -160,19 +149,6 @@ def reserved_micro_usd(batch: Batch) -> int:
     return sum(group.reservation_micro_usd for group in BatchPlan.from_bytes(batch.plan).groups)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineRow:
-    """A receipt line and what it is for."""
-
-    line: ReceiptLine
-    word: str
-
-
-def line_rows(receipt: Receipt) -> tuple[LineRow, ...]:
-    """Give a receipt's lines in their order."""
-    return tuple(LineRow(line=line, word=_LINE_WORDS[LineKind(line.kind)]) for line in receipt.lines.all())
-
-
 _TERMINAL_TONES = {"failed": "bad", "expired": "warn", "cancelled": "warn", "completed": "now"}
 
 
@@ -216,9 +192,10 @@ def ended_at_of(batch: Batch) -> datetime | None:
 class FileRow:
     """One of a batch's files; ``stored`` is None where it would be empty."""
 
-    url_name: str
+    kind: str
     label: str
     note: str
+    line_count: int
     stored: StoredFile | None
 
     @property
@@ -233,21 +210,24 @@ def file_rows(batch: Batch) -> tuple[FileRow, ...]:
         return ()
     return (
         FileRow(
-            url_name="routing:batch-results",
+            kind="results",
             label="Results",
             note="Every request once, in the order of the input",
+            line_count=batch.row_count,
             stored=batch.results_file,
         ),
         FileRow(
-            url_name="routing:batch-output",
+            kind="output",
             label="Output",
             note="Requests that succeeded" if batch.output_file else "No request succeeded",
+            line_count=batch.completed_count,
             stored=batch.output_file,
         ),
         FileRow(
-            url_name="routing:batch-errors",
+            kind="errors",
             label="Errors",
             note="Requests that did not, with their code" if batch.error_file else "No request failed",
+            line_count=batch.failed_count,
             stored=batch.error_file,
         ),
     )
@@ -274,3 +254,8 @@ def first_calls(base_url: str) -> tuple[FirstCall, ...]:
             command=f'curl -sS {base_url}/batches {key} --json \'{{"quote_id": "qt_..."}}\'',
         ),
     )
+
+
+def partial_call(base_url: str, batch: Batch) -> str:
+    """Give the command that reads what a running batch has collected; ``base_url`` ends in ``/v1``."""
+    return f'curl -sS -D - {base_url}/batches/{batch.public_id}/results -H "Authorization: Bearer $LANEHOUSE_API_KEY"'

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from playwright.sync_api import Page, expect
 
 from routing.models import Batch
+from tests.browser.batch_pages import OF_BATCHES
 from tests.browser.cases import PageCase, Role, World
 from tests.browser.money_pages import NOT_OF_MONEY, OF_MONEY
 from tests.routing.pages import scenes
@@ -163,9 +164,9 @@ PAGES = (
         seen_by="viewer",
         make=_results_before_the_end,
         status=403,
-        others={"admin": 404, "nobody": 302, "stranger": 404},
     ),
     *_OF_WEBHOOKS,
+    *OF_BATCHES,
     *OF_MONEY,
 )
 # What has an address and no page of its own.
@@ -177,7 +178,6 @@ NOT_PAGES = {
     "webhooks:endpoint-state": "takes a POST",
     "webhooks:endpoint-test": "takes a POST",
     "webhooks:delivery-resend": "takes a POST",
-    "routing:batch-output": "a download",
-    "routing:batch-errors": "a download",
+    "routing:batch-file": "a download",
     **NOT_OF_MONEY,
 }

@@ -23,7 +23,7 @@ def test_each_file_is_what_the_page_says_it_is(
     batch = scenes.finished(scenes.accepted(tenant), simulator, clock)
     page = customer.get(f"/app/batches/{batch.public_id}/").content.decode()
     for kind, line_count in (("results", 10), ("output", 9), ("errors", 1)):
-        response = customer.get(f"/app/batches/{batch.public_id}/{kind}")
+        response = customer.get(f"/app/batches/{batch.public_id}/files/{kind}")
         content = response.getvalue()
         assert content.count(b"\n") == line_count
         assert f'data-copy="{hashlib.sha256(content).hexdigest()}"' in page
@@ -36,13 +36,14 @@ def test_a_file_that_would_be_empty_is_not_offered(
     batch = scenes.finished(scenes.accepted(tenant), simulator, clock)
     page = customer.get(f"/app/batches/{batch.public_id}/")
     assert "No request failed" in words_of(page)
-    assert f"/app/batches/{batch.public_id}/errors" not in page.content.decode()
-    assert customer.get(f"/app/batches/{batch.public_id}/errors").status_code == 404
+    assert f"/app/batches/{batch.public_id}/files/errors" not in page.content.decode()
+    for kind in ("errors", "nonsense"):
+        assert customer.get(f"/app/batches/{batch.public_id}/files/{kind}").status_code == 404
 
 
 def test_there_is_nothing_to_download_before_the_end(customer: Client, tenant: Tenant) -> None:
     batch = scenes.accepted(tenant)
-    assert customer.get(f"/app/batches/{batch.public_id}/results").status_code == 404
+    assert customer.get(f"/app/batches/{batch.public_id}/files/results").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_results_are_for_those_who_work_with_them(
 ) -> None:
     batch = scenes.finished(scenes.accepted(tenant), simulator, clock)
     client = as_role(role)
-    response = client.get(f"/app/batches/{batch.public_id}/results")
+    response = client.get(f"/app/batches/{batch.public_id}/files/results")
     assert response.status_code == status
     response.close()
     offered = "Download results" in words_of(client.get(f"/app/batches/{batch.public_id}/"))
@@ -72,5 +73,5 @@ def test_results_are_for_those_who_work_with_them(
 
 
 def test_who_may_not_download_learns_which_role_may(tenant: Tenant, as_role: Callable[[str], Client]) -> None:
-    response = as_role(MemberRole.VIEWER).get(f"/app/batches/{scenes.accepted(tenant).public_id}/results")
+    response = as_role(MemberRole.VIEWER).get(f"/app/batches/{scenes.accepted(tenant).public_id}/files/results")
     assert "Downloads are for the role admin or developer." in words_of(response)

@@ -191,7 +191,7 @@ def test_another_organisations_batch_is_not_found(tenant: Tenant) -> None:
     batch = scenes.accepted(tenant)
     stranger = signed_in(scenes.member(make_tenant("other").organisation, name="Otto Other"))
     assert stranger.get(url(batch)).status_code == 404
-    for file in ("results", "output", "errors"):
+    for file in ("results", "files/results", "files/output", "files/errors", "cancel/"):
         assert stranger.get(url(batch) + file).status_code == 404
 
 

@@ -1,0 +1,95 @@
+"""Reads of routing over all organisations, for the house's own people alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from ground.errors import NotFound
+from ground.ids import is_public_id
+from routing.models import Batch, ProviderJob
+from routing.selectors import EVERY_BATCH, BatchFilter, BatchPage
+
+
+def any_batch_page(
+    *, after: str | None, limit: int, customer: str = "", chosen: BatchFilter = EVERY_BATCH
+) -> BatchPage:
+    """Give a page of all batches, the last accepted first.
+
+    Args:
+        after: Public id of the last batch of the page before.
+        limit: How many a page has.
+        customer: Part of an organisation's name, slug or id.
+        chosen: The other filters.
+
+    Raises:
+        NotFound: There is no batch ``after``.
+    """
+    batches = chosen.applied_to(Batch.objects.select_related("organisation"))
+    if customer:
+        batches = batches.filter(
+            Q(organisation__name__icontains=customer)
+            | Q(organisation__slug__icontains=customer)
+            | Q(organisation__public_id__icontains=customer)
+        )
+    if after is not None:
+        batches = batches.filter(pk__lt=any_batch_by_id(after).pk)
+    page = list(batches.defer("plan").order_by("-pk")[: limit + 1])
+    return BatchPage(batches=tuple(page[:limit]), has_more=len(page) > limit)
+
+
+def any_batch_by_id(public_id: str) -> Batch:
+    """Give a batch of whatever organisation.
+
+    Raises:
+        NotFound: There is none with this id.
+    """
+    batch = None
+    if is_public_id(public_id, "batch_"):
+        files = ("output_file", "error_file", "results_file")
+        batch = Batch.objects.select_related("organisation", "api_key", *files).filter(public_id=public_id).first()
+    if batch is None:
+        raise NotFound("There is no such batch.")
+    return batch
+
+
+def jobs_with_origin(batch: Batch) -> list[ProviderJob]:
+    """Give a batch's provider jobs in the order they were intended, each with its sub-lane, account and origin."""
+    return list(
+        ProviderJob.objects.filter(batch=batch)
+        .select_related("sub_lane", "account", "moved_from__sub_lane")
+        .defer("rows", "moved_from__rows", "sub_lane__pins", "moved_from__sub_lane__pins")
+        .order_by("sub_lane__number", "number")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedWork:
+    """Rows that went from one lane to another."""
+
+    model_slug: str
+    from_lane_id: str
+    to_lane_id: str
+    why: str
+    row_count: int
+
+
+def moved_work(jobs: Sequence[ProviderJob]) -> tuple[MovedWork, ...]:
+    """Give what moved between the lanes of a batch, summed; a row that moved twice counts twice.
+
+    Args:
+        jobs: All of a batch, from :func:`jobs_with_origin`.
+    """
+    counts: Counter[tuple[str, str, str, str]] = Counter()
+    for job in jobs:
+        origin = job.moved_from
+        if origin is not None:
+            why = origin.fault or ("failed_rows" if job.attempt_number > origin.attempt_number else "not_sent")
+            counts[job.sub_lane.model_slug, origin.sub_lane.lane_id, job.sub_lane.lane_id, why] += job.row_count
+    return tuple(
+        MovedWork(model_slug=model, from_lane_id=origin, to_lane_id=target, why=why, row_count=row_count)
+        for (model, origin, target, why), row_count in sorted(counts.items())
+    )

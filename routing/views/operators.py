@@ -1,0 +1,113 @@
+"""Operators' pages of batches: all of them, and one with what happens to it at its providers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from accounts.models import StaffRole, User
+from accounts.pages import region_asked_for, staff_page
+from accounts.zones import zone_of
+from billing.domain.money import round_pico_to_micro
+from billing.selectors import provider_costs_of_batch
+from ground import clock
+from ground.errors import NotFound
+from routing.forms import OperatorBatchFilterForm
+from routing.models import Batch, ProviderJob, SubLane, SubLaneState
+from routing.oversight import any_batch_by_id, any_batch_page, jobs_with_origin, moved_work
+from routing.selectors import BatchPage, sub_lanes_of, sub_lanes_of_batches
+from routing.views.batches import detail_of
+from routing.views.cancelling import may_cancel
+from routing.views.lists import REGION, ROWS_PER_PAGE, list_frame, list_row
+from routing.views.polling import ENDED, Poll, poll_of
+
+_REGION = "batch"
+_SHOWN_LANES = 2
+
+
+@require_safe
+@staff_page(StaffRole.OPERATOR, StaffRole.SUPPORT, StaffRole.FINANCE)
+def any_batch_list(request: HttpRequest, _user: User) -> HttpResponse:
+    """Show the batches of all customers, newest first. Alone: the region ``list``, live on the first page."""
+    form = OperatorBatchFilterForm(request.GET)
+    page = BatchPage(batches=(), has_more=False)
+    if form.is_valid():
+        try:
+            page = any_batch_page(
+                after=request.GET.get("after") or None,
+                limit=ROWS_PER_PAGE,
+                customer=form.cleaned_data["customer"],
+                chosen=form.wanted(zone_of(request, None)),
+            )
+        except NotFound as error:
+            raise Http404(error.message) from error
+    at = clock.now()
+    sub_lanes = sub_lanes_of_batches(page.batches)
+    rows = [_row(batch, sub_lanes[batch.pk]) for batch in page.batches]
+    frame = list_frame(request, form, page, rows)
+    is_region = region_asked_for(request) == REGION
+    if is_region and request.GET.get("v") == frame["version"]:
+        return HttpResponse(status=204)
+    context = {**frame, "active_nav": "any-batches", "at": at}
+    return render(request, f"routing/{'_' if is_region else ''}any_batch_list.html", context)
+
+
+def _row(batch: Batch, sub_lanes: Sequence[SubLane]) -> dict[str, Any]:
+    lane_ids = list(dict.fromkeys(sub_lane.lane_id for sub_lane in sub_lanes))
+    return list_row(batch, sub_lanes) | {
+        "is_open": batch.status not in ENDED,
+        "lane_ids": lane_ids,
+        "more_lane_count": len(lane_ids) - 1 if len(lane_ids) > _SHOWN_LANES else 0,
+        "waiting_count": sum(sub_lane.state == SubLaneState.WAITING for sub_lane in sub_lanes),
+    }
+
+
+@require_safe
+@staff_page(StaffRole.OPERATOR, StaffRole.SUPPORT, StaffRole.FINANCE)
+def any_batch_detail(request: HttpRequest, user: User, batch_id: str) -> HttpResponse:
+    """Show one batch of any customer. Alone: the region ``batch``, which asks again until the batch has ended."""
+    try:
+        batch = any_batch_by_id(batch_id)
+    except NotFound as error:
+        raise Http404(error.message) from error
+    sub_lanes, jobs = sub_lanes_of(batch), jobs_with_origin(batch)
+    poll = _poll(poll_of(batch, sub_lanes, clock.now()), jobs)
+    is_region = region_asked_for(request) == _REGION
+    if is_region and request.GET.get("v") == poll.version:
+        return HttpResponse(status=204)
+    context = (
+        detail_of(batch, sub_lanes, poll)
+        | _money(batch)
+        | {
+            "active_nav": "any-batches",
+            "customer": batch.organisation,
+            "jobs": jobs,
+            "moves": moved_work(jobs),
+            "may_cancel": may_cancel(user.staff_role, batch),
+        }
+    )
+    return render(request, f"routing/{'_' if is_region else ''}any_batch.html", context)
+
+
+def _poll(poll: Poll, jobs: Sequence[ProviderJob]) -> Poll:
+    """Give the batch's poll, its version made to name the jobs too."""
+    seen = [(job.pk, job.state, job.polled_at, job.try_count, job.last_error, job.reported_done_count) for job in jobs]
+    version = hashlib.blake2b(repr((poll.version, seen)).encode(), digest_size=8).hexdigest()
+    return Poll(version=version, every_ms=poll.every_ms)
+
+
+def _money(batch: Batch) -> dict[str, Any]:
+    """Give what the providers bill so far against what the customer pays. Rounded once, after the sum."""
+    costs = provider_costs_of_batch(organisation_id=batch.organisation_id, batch_id=batch.pk)
+    cost_micro_usd = round_pico_to_micro(sum(cost.cost_pico_usd for cost in costs))
+    charge = batch.charge_micro_usd
+    return {
+        "costs": [(cost, round_pico_to_micro(cost.cost_pico_usd)) for cost in costs],
+        "cost_micro_usd": cost_micro_usd,
+        "margin_micro_usd": None if charge is None else charge - cost_micro_usd,
+    }
