@@ -6,6 +6,7 @@ from io import BytesIO
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,7 +41,7 @@ def payload_of(rows: list[Row]) -> Payload:
     )
 
 
-def lane(index: int, *, rows: int, size_bytes: int, tokens: int) -> LanePlan:
+def lane(index: int, *, rows: int, size_bytes: int, tokens: int, minimum_rows: int = 1) -> LanePlan:
     return LanePlan(
         index=index,
         lane_id="openai-direct",
@@ -55,6 +56,7 @@ def lane(index: int, *, rows: int, size_bytes: int, tokens: int) -> LanePlan:
         maximum_rows_per_job=rows,
         maximum_bytes_per_job=size_bytes,
         max_output_tokens=0,
+        minimum_rows=minimum_rows,
     )
 
 
@@ -85,3 +87,21 @@ def test_no_part_could_take_the_next_row(rows: list[Row]) -> None:
             or sum(rows[row][0] * 2 + 256 for row in longer) > 9_000
             or sum(rows[row][1] for row in longer) > 1_500
         )
+
+
+@pytest.mark.parametrize(
+    ("count", "sizes"),
+    [(100, [100]), (250, [250]), (251, [151, 100]), (350, [250, 100]), (501, [250, 151, 100]), (40, [40])],
+)
+def test_the_last_part_is_no_smaller_than_the_lane_takes_where_two_parts_allow_it(count: int, sizes: list[int]) -> None:
+    payload = payload_of([(10, 1, 0)] * count)
+    limits = lane(0, rows=250, size_bytes=1_000_000, tokens=0, minimum_rows=100)
+    parts = list(cut_rows(payload, limits, payload.rows_of(0)))
+    assert [len(part) for part in parts] == sizes
+    assert [row for part in parts for row in part.tolist()] == list(range(count))
+
+
+def test_a_part_that_cannot_spare_rows_stays_as_it_is() -> None:
+    payload = payload_of([(10, 1, 0)] * 160)
+    limits = lane(0, rows=150, size_bytes=1_000_000, tokens=0, minimum_rows=100)
+    assert [len(part) for part in cut_rows(payload, limits, payload.rows_of(0))] == [150, 10]
