@@ -18,6 +18,14 @@ _REASONS = {
         "Lane is full",
         "Its provider takes no more tokens now. It starts as soon as there is room.",
     ),
+    "lane_out_of_rotation": (
+        "Lane is out of rotation",
+        "It starts as soon as this lane comes back, or another one with the same model can take its rows.",
+    ),
+    "submit_is_unclear": (
+        "Sending is unclear",
+        "The provider did not answer clearly, and nothing is sent twice. Operators are looking into it.",
+    ),
 }
 _WIDTH = 1_000
 _SEEN_WIDTH = 6
