@@ -7,7 +7,10 @@ re-dispatch never change a charge; a line is at most half a micro-USD from its e
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
 
 from billing.domain.money import line_pico_usd, micro_to_pico, round_pico_to_micro
 from billing.domain.records import (
@@ -17,10 +20,12 @@ from billing.domain.records import (
     LineKind,
     ProviderCost,
     SettlementRequest,
+    TokenCounts,
     Tokens,
 )
 from catalog.domain.records import Rates, TokenKind
 
+_FIELDS = tuple(field.name for field in fields(TokenCounts))
 _KIND_ORDER = {kind: position for position, kind in enumerate(TokenKind)}
 
 
@@ -87,6 +92,33 @@ def row_charge_pico_usd(tokens: Tokens, rates: Rates) -> int:
         + tokens.cache_write_5m_tokens * rates.cache_write_5m_rate_micro_usd_per_mtok
         + tokens.cache_write_1h_tokens * rates.cache_write_1h_rate_micro_usd_per_mtok
         + tokens.output_tokens * rates.output_rate_micro_usd_per_mtok
+    )
+
+
+def row_charges_pico_usd(tokens: npt.NDArray[np.int64], rates: Rates) -> npt.NDArray[np.int64]:
+    """Give :func:`row_charge_pico_usd` of many rows at once.
+
+    Args:
+        tokens: One row each; the columns are the fields of ``TokenCounts`` in their order.
+        rates: Of all these rows.
+
+    Raises:
+        OverflowError: A charge is larger than any column can hold.
+    """
+    factors = (
+        rates.input_rate_micro_usd_per_mtok,
+        rates.cached_input_rate_micro_usd_per_mtok,
+        rates.cache_write_5m_rate_micro_usd_per_mtok,
+        rates.cache_write_1h_rate_micro_usd_per_mtok,
+        rates.output_rate_micro_usd_per_mtok,
+    )
+    largest = sum(most * rate for most, rate in zip(tokens.max(axis=0, initial=0).tolist(), factors, strict=True))
+    if largest <= np.iinfo(np.int64).max:
+        return tokens @ np.array(factors, dtype=np.int64)
+    # numpy would wrap silently; Python's integers do not.
+    return np.array(
+        [row_charge_pico_usd(TokenCounts(**dict(zip(_FIELDS, row, strict=True))), rates) for row in tokens.tolist()],
+        dtype=np.int64,
     )
 
 

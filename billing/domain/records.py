@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from catalog.domain.records import TokenKind
 
 
@@ -211,13 +214,17 @@ class CollectedJob:
     completed_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """One row's attempt in a job: what came out and what the provider bills for it."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Attempts:
+    """The attempts of one job's rows: what came out, and what the provider bills for each. One entry a row.
 
-    row: int
+    ``verdict_indexes`` name (outcome, code) pairs of ``verdicts``; a success has no code. ``tokens`` has five columns:
+    the fields of :class:`TokenCounts` in their order.
+    """
+
     attempt_number: int
-    outcome: AttemptOutcome
-    code: str
-    tokens: Tokens
-    cost_pico_usd: int
+    rows: npt.NDArray[np.int64]
+    verdicts: tuple[tuple[AttemptOutcome, str], ...]
+    verdict_indexes: npt.NDArray[np.int64]
+    tokens: npt.NDArray[np.int64]
+    costs_pico_usd: npt.NDArray[np.int64]

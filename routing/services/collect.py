@@ -19,9 +19,9 @@ from ground.leases import Keeper, Lease, LeaseLost, claim, unless_lost
 from ground.wake import wake
 from routing.blobs import BlobWriter, delete_blob, keep_only
 from routing.domain.row_lists import unpack_rows
+from routing.job_results import JobResults
 from routing.models import JobState, ProviderJob
 from routing.providers.base import (
-    BrokenLine,
     Fault,
     ForeignLine,
     JobEnding,
@@ -29,7 +29,7 @@ from routing.providers.base import (
     RowResult,
 )
 from routing.providers.base import JobState as ReportedState
-from routing.services.outcomes import CollectedResults, conclude_job
+from routing.services.outcomes import conclude_job
 from routing.services.provider_accounts import opened
 from routing.services.room import give_up_full_job, parts_for_room
 from routing.services.sub_lanes import moving_job
@@ -155,7 +155,7 @@ def collect_next_job() -> bool:
                 delete_blob(blob_name)
             raise
         reach(FaultPoint.COLLECT_AFTER_COMMIT)
-        collected.tell(job)
+        collected.tell(job.token)
         # What killed runs of this step have left: no row names it.
         keep_only(_results_folder(job), (blob_name,))
     return True
@@ -165,12 +165,11 @@ def _results_folder(job: ProviderJob) -> str:
     return f"results/{job.token}"
 
 
-def _read(lease: Lease, job: ProviderJob) -> tuple[CollectedResults, str]:
-    """Read all result files of a job: bodies into one blob, the rest kept small. Network and disk, no transaction."""
-    collected = CollectedResults()
+def _read(lease: Lease, job: ProviderJob) -> tuple[JobResults, str]:
+    """Read all result files of a job: bodies into one blob, the rest as numbers. Network and disk, no transaction."""
+    collected = JobResults(unpack_rows(job.rows))
     if not job.output_refs:
         return collected, ""
-    rows = frozenset(unpack_rows(job.rows).tolist())
     report = JobReport(
         batch_ref=job.batch_ref,
         state=ReportedState.ENDED,
@@ -191,32 +190,10 @@ def _read(lease: Lease, job: ProviderJob) -> tuple[CollectedResults, str]:
         for item in provider.results(report, token=job.token, name_answer=lambda row: f"{prefix}{row}"):
             keep()
             reach(FaultPoint.COLLECT_HALF_READ)
-            if isinstance(item, ForeignLine):
+            if isinstance(item, RowResult):
+                blob.write(collected.take(item, blob.size_bytes))
+            elif isinstance(item, ForeignLine):
                 collected.foreign_count += 1
-            elif isinstance(item, BrokenLine):
-                collected.broken_count += 1
-            elif item.row not in rows:
-                collected.foreign_count += 1
-            elif item.row in collected.results:
-                collected.duplicate_count += 1
             else:
-                body = item.body or b""
-                collected.results[item.row] = (_without_body(item), blob.size_bytes, len(body))
-                collected.usage_problem_count += item.usage_problem is not None
-                blob.write(body)
+                collected.broken_count += 1
         return collected, blob.save().name
-
-
-def _without_body(item: RowResult) -> RowResult:
-    return RowResult(
-        row_key="",
-        row=item.row,
-        outcome=item.outcome,
-        code=item.code,
-        healable=item.healable,
-        status_code=item.status_code,
-        body=None,
-        usage=item.usage,
-        usage_problem=item.usage_problem,
-        provider_code=item.provider_code,
-    )

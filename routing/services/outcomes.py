@@ -5,34 +5,32 @@ Law: each row of the job either gets its one outcome here or moves to another la
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import replace
+from typing import Final
 
-import msgspec
 import numpy as np
+import numpy.typing as npt
 from django.db import connection, transaction
 from django.db.models import F, Sum
 
-from billing.domain.rating import row_charge_pico_usd
-from billing.domain.records import Attempt, AttemptOutcome, CollectedJob
+from billing.domain.rating import row_charges_pico_usd
+from billing.domain.records import AttemptOutcome, Attempts, CollectedJob
 from billing.services.attempts import record_attempts
 from billing.services.holds import void_hold
 from ground import clock
+from ground.bulk import HEADER, TRAILER, Column, Kind, Numbers, binary_rows
 from ground.fault_points import FaultPoint, reach
 from ground.leases import Lease
 from ground.wake import wake
-from routing.domain.pins import BatchPlan, GroupPlan
-from routing.domain.row_lists import unpack_rows
+from routing.domain.pins import BatchPlan
+from routing.job_results import JobResults, ResultTable, Verdict
 from routing.models import Batch, BatchEnding, JobState, ProviderJob, RowOutcome, SubLane
-from routing.providers.base import Fault, JobEnding, Outcome, RowCode, RowResult, TokenUsage
+from routing.providers.base import Fault, JobEnding, Outcome, RowCode
 from routing.providers.registry import keeps_tokens
 from routing.services.finding import disprove_job
 from routing.services.jobs import lane_plan_of
 from routing.services.moves import lock_moves, move_rows, plan_move
 from routing.services.sub_lanes import moving_job
-
-_log = logging.getLogger(__name__)
 
 RESULT_MISSING = "result_missing"
 _COLUMNS = (
@@ -40,54 +38,26 @@ _COLUMNS = (
     " re_dispatch_count, input_tokens, cached_input_tokens, cache_write_5m_tokens, cache_write_1h_tokens,"
     " output_tokens, reasoning_tokens, charge_pico_usd, body_offset, body_length"
 )
-# A row's result, and where the body of its answer lies in the job's blob.
-Placed = tuple[RowResult, int, int]
+# Reasoning, the last of a result's tokens, is inside output and has no rate.
+_CHARGED_KINDS: Final = 5
 
 
-@dataclass(slots=True)
-class CollectedResults:
-    """What reading a job's results has given so far. One small tuple a row: 50,000 rows take about 20 MB."""
-
-    results: dict[int, tuple[RowResult, int, int]] = field(default_factory=dict)
-    foreign_count: int = 0
-    duplicate_count: int = 0
-    broken_count: int = 0
-    usage_problem_count: int = 0
-
-    def tell(self, job: ProviderJob) -> None:
-        """Say aloud what a provider should not have written; the rows it concerns have their outcome all the same."""
-        odd = {
-            "foreign": self.foreign_count,
-            "duplicate": self.duplicate_count,
-            "broken": self.broken_count,
-            "without a good usage": self.usage_problem_count,
-        }
-        if any(odd.values()):
-            lines = ", ".join(f"{count} {kind}" for kind, count in odd.items() if count)
-            _log.warning("job %s: odd lines of the provider: %s", job.token, lines)
-
-    def of(self, job: ProviderJob, row: int) -> Placed:
-        """Give a row's result; where the provider said nothing of it, what the job's ending makes of it."""
-        result, offset, length = self.results.get(row) or (_missing(row, job), 0, 0)
-        return _as_batch_ends(job.batch, result), offset, length
-
-
-def conclude_job(lease: Lease, job: ProviderJob, collected: CollectedResults, blob_name: str) -> None:
+def conclude_job(lease: Lease, job: ProviderJob, collected: JobResults, blob_name: str) -> None:
     """Write what became of a job's rows and move the job on; a second run finds the fence moved and writes nothing."""
-    if not keeps_tokens(job.account.provider) and collected.foreign_count > len(collected.results):
+    if not keeps_tokens(job.account.provider) and collected.foreign_count > collected.taken_count:
         with moving_job(lease) as row:
             disprove_job(row)
         return
-    numbers = unpack_rows(bytes(job.rows))
-    placed = [collected.of(job, number) for number in numbers.tolist()]
-    is_healable = np.array([_can_be_healed(result) for result, _, _ in placed], dtype=bool)
-    move = plan_move(job, numbers[is_healable], clock.now())
-    staying = placed if move is None else [each for each, moves in zip(placed, is_healable, strict=True) if not moves]
+    table = _as_batch_ends(job.batch, collected.table(_missing(job)))
+    is_healable = np.array([verdict.healable for verdict in table.verdicts])[table.verdict_indexes]
+    move = plan_move(job, table.rows[is_healable], clock.now())
+    staying = table if move is None else table.where(~is_healable)
+    succeeded_count = int(_is_success(staying).sum())
     with transaction.atomic():
         if move is not None:
             lock_moves(job.batch_id)
         with moving_job(lease) as row:
-            _write_attempts(job, (result for result, _, _ in placed))
+            _write_attempts(job, table)
             _write_outcomes(job, staying)
             if move is not None:
                 move_rows(row, move, was_attempted=True, at=clock.now())
@@ -96,10 +66,9 @@ def conclude_job(lease: Lease, job: ProviderJob, collected: CollectedResults, bl
             row.results_blob = blob_name
             row.foreign_count = collected.foreign_count
             row.duplicate_count = collected.duplicate_count
-            row.missing_count = 0 if job.ending == JobEnding.FAILED else job.row_count - len(collected.results)
+            row.missing_count = 0 if job.ending == JobEnding.FAILED else job.row_count - collected.taken_count
             row.collected_at = clock.now()
             row.due_at = None
-            succeeded_count = sum(result.outcome is Outcome.SUCCEEDED for result, _, _ in staying)
             row.collected_number = _count(job, succeeded_count, len(staying) - succeeded_count)
             _free_dead_group(job)
             reach(FaultPoint.COLLECT_BEFORE_COMMIT)
@@ -107,12 +76,12 @@ def conclude_job(lease: Lease, job: ProviderJob, collected: CollectedResults, bl
         reach(FaultPoint.MOVE_AFTER_COMMIT)
 
 
-def _can_be_healed(result: RowResult) -> bool:
-    return result.healable and result.outcome is not Outcome.SUCCEEDED
+def _is_success(table: ResultTable) -> npt.NDArray[np.bool_]:
+    return np.array([verdict.outcome is Outcome.SUCCEEDED for verdict in table.verdicts])[table.verdict_indexes]
 
 
-def _write_attempts(job: ProviderJob, results: Iterable[RowResult]) -> None:
-    rates = lane_plan_of(job.sub_lane).provider_rates
+def _write_attempts(job: ProviderJob, table: ResultTable) -> None:
+    tokens = table.tokens[:, :_CHARGED_KINDS]
     record_attempts(
         CollectedJob(
             organisation_id=job.batch.organisation_id,
@@ -124,32 +93,63 @@ def _write_attempts(job: ProviderJob, results: Iterable[RowResult]) -> None:
             provider_project=job.account.project,
             completed_at=job.completed_at or clock.now(),
         ),
-        (
-            Attempt(
-                row=result.row,
-                attempt_number=job.attempt_number,
-                outcome=AttemptOutcome(result.outcome.value),
-                code=code_of(job, result),
-                tokens=result.usage,
-                cost_pico_usd=row_charge_pico_usd(result.usage, rates),
-            )
-            for result in results
+        Attempts(
+            attempt_number=job.attempt_number,
+            rows=table.rows,
+            verdicts=tuple((AttemptOutcome(each.outcome.value), code_of(job, each)) for each in table.verdicts),
+            verdict_indexes=table.verdict_indexes,
+            tokens=tokens,
+            costs_pico_usd=row_charges_pico_usd(tokens, lane_plan_of(job.sub_lane).provider_rates),
         ),
     )
 
 
-def _write_outcomes(job: ProviderJob, placed: Iterable[Placed]) -> None:
+def _write_outcomes(job: ProviderJob, table: ResultTable) -> None:
     group = BatchPlan.from_bytes(job.batch.plan).groups[job.sub_lane.group_index]
-    with connection.cursor() as cursor, cursor.copy(f"COPY routing_rowoutcome ({_COLUMNS}) FROM STDIN") as copy:
-        for result, offset, length in placed:
-            copy.write_row(_outcome(job, result, offset, length, group))
+    charges = np.where(_is_success(table), row_charges_pico_usd(table.tokens[:, :_CHARGED_KINDS], group.sell_rates), 0)
+    with connection.cursor() as cursor:
+        copying = cursor.copy(f"COPY routing_rowoutcome ({_COLUMNS}) FROM STDIN (FORMAT BINARY)")
+        with copying as copy:
+            copy.write(HEADER)
+            for index, verdict in enumerate(table.verdicts):
+                is_chosen = table.verdict_indexes == index
+                columns = _columns(job, verdict, table.where(is_chosen), charges[is_chosen])
+                copy.write(binary_rows(columns, int(is_chosen.sum())))
+            copy.write(TRAILER)
 
 
-def _as_batch_ends(batch: Batch, result: RowResult) -> RowResult:
-    """Give a row that was cancelled because the batch's window ended its true outcome."""
-    if batch.ending == BatchEnding.EXPIRED and result.outcome is Outcome.CANCELLED:
-        return msgspec.structs.replace(result, outcome=Outcome.EXPIRED, code=RowCode.BATCH_EXPIRED)
-    return result
+def _columns(job: ProviderJob, verdict: Verdict, table: ResultTable, charges_pico_usd: Numbers) -> list[Column]:
+    """Give the columns of the outcomes with one verdict."""
+    return [
+        (Kind.TIMESTAMPTZ, job.batch.created_at),
+        (Kind.BIGINT, job.batch_id),
+        (Kind.INTEGER, table.rows),
+        (Kind.TEXT, verdict.outcome.value),
+        (Kind.TEXT, code_of(job, verdict)),
+        (Kind.SMALLINT, table.status_codes),
+        (Kind.BIGINT, job.sub_lane_id),
+        (Kind.BIGINT, job.pk),
+        (Kind.SMALLINT, job.sub_lane.group_index),
+        (Kind.SMALLINT, job.attempt_number),
+        (Kind.SMALLINT, job.attempt_number - 1),
+        *((Kind.BIGINT, tokens) for tokens in table.tokens.T),
+        (Kind.BIGINT, charges_pico_usd),
+        (Kind.BIGINT, table.body_offsets),
+        (Kind.INTEGER, table.body_lengths),
+    ]
+
+
+def _as_batch_ends(batch: Batch, table: ResultTable) -> ResultTable:
+    """Give rows that were cancelled because the batch's window ended their true outcome."""
+    if batch.ending != BatchEnding.EXPIRED:
+        return table
+    verdicts = tuple(
+        each._replace(outcome=Outcome.EXPIRED, code=RowCode.BATCH_EXPIRED)
+        if each.outcome is Outcome.CANCELLED
+        else each
+        for each in table.verdicts
+    )
+    return replace(table, verdicts=verdicts)
 
 
 def _count(job: ProviderJob, succeeded_count: int, failed_count: int) -> int:
@@ -189,56 +189,20 @@ def _free_dead_group(job: ProviderJob) -> None:
         void_hold(job.batch.organisation, job.batch.public_id, group.group_key)
 
 
-def _missing(row: int, job: ProviderJob) -> RowResult:
-    """Give the outcome of a row the provider said nothing about."""
+def _missing(job: ProviderJob) -> Verdict:
+    """Give what became of rows the provider said nothing about."""
     outcome = {"expired": Outcome.EXPIRED, "cancelled": Outcome.CANCELLED}.get(job.ending, Outcome.FAILED)
-    return RowResult(
-        row_key="",
-        row=row,
-        outcome=outcome,
-        code=None,
-        healable=outcome is not Outcome.CANCELLED,
-        status_code=None,
-        body=None,
-        usage=TokenUsage(),
-    )
+    return Verdict(outcome=outcome, code=None, healable=outcome is not Outcome.CANCELLED)
 
 
-def code_of(job: ProviderJob, result: RowResult) -> str:
-    """Give the stable code of a row's result; empty where it succeeded."""
-    if result.outcome is Outcome.SUCCEEDED:
+def code_of(job: ProviderJob, verdict: Verdict) -> str:
+    """Give the stable code of a row; empty where it succeeded."""
+    if verdict.outcome is Outcome.SUCCEEDED:
         return ""
-    if result.code is not None:
-        return result.code
-    if result.outcome is not Outcome.FAILED:
-        return {Outcome.EXPIRED: RowCode.BATCH_EXPIRED, Outcome.CANCELLED: RowCode.BATCH_CANCELLED}[result.outcome]
+    if verdict.code is not None:
+        return verdict.code
+    if verdict.outcome is not Outcome.FAILED:
+        return {Outcome.EXPIRED: RowCode.BATCH_EXPIRED, Outcome.CANCELLED: RowCode.BATCH_CANCELLED}[verdict.outcome]
     if job.ending != JobEnding.FAILED:
         return RESULT_MISSING
     return RowCode.MODEL_GONE if job.fault == Fault.MODEL_GONE else RowCode.PROVIDER_ERROR
-
-
-def _outcome(job: ProviderJob, result: RowResult, offset: int, length: int, group: GroupPlan) -> tuple[object, ...]:
-    usage = result.usage
-    charged = result.outcome is Outcome.SUCCEEDED
-    return (
-        job.batch.created_at,
-        job.batch_id,
-        result.row,
-        result.outcome.value,
-        code_of(job, result),
-        result.status_code or 0,
-        job.sub_lane_id,
-        job.pk,
-        job.sub_lane.group_index,
-        job.attempt_number,
-        job.attempt_number - 1,
-        usage.input_tokens,
-        usage.cached_input_tokens,
-        usage.cache_write_5m_tokens,
-        usage.cache_write_1h_tokens,
-        usage.output_tokens,
-        usage.reasoning_tokens,
-        row_charge_pico_usd(usage, group.sell_rates) if charged else 0,
-        offset,
-        length,
-    )

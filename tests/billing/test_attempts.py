@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import psycopg
 import pytest
 
-from billing.domain.records import Attempt, AttemptOutcome, CollectedJob, ProviderCost, TokenCounts
+from billing.domain.records import AttemptOutcome, Attempts, CollectedJob, ProviderCost
 from billing.models import AttemptFact
 from billing.selectors import provider_costs_of_batch
 from billing.services.attempts import ensure_partitions, record_attempts
@@ -29,23 +30,26 @@ def job(job_id: int = 1, *, account: str = "main", completed_at: datetime | None
     )
 
 
-def attempts(count: int, *, cost_pico_usd: int = 75_000) -> Iterator[Attempt]:
-    for row in range(count):
-        yield Attempt(
-            row=row,
-            attempt_number=1,
-            outcome=AttemptOutcome.FAILED if row == 0 else AttemptOutcome.SUCCEEDED,
-            code="provider_error" if row == 0 else "",
-            tokens=TokenCounts(input_tokens=1, output_tokens=row),
-            cost_pico_usd=cost_pico_usd,
-        )
+def attempts(count: int, *, cost_pico_usd: int = 75_000) -> Attempts:
+    rows = np.arange(count)
+    tokens = np.zeros((count, 5), dtype=np.int64)
+    tokens[:, 0], tokens[:, 4] = 1, rows
+    return Attempts(
+        attempt_number=1,
+        rows=rows,
+        verdicts=((AttemptOutcome.SUCCEEDED, ""), (AttemptOutcome.FAILED, "provider_error")),
+        verdict_indexes=(rows == 0).astype(np.int64),
+        tokens=tokens,
+        costs_pico_usd=np.full(count, cost_pico_usd),
+    )
 
 
-def test_a_jobs_attempts_are_recorded_as_they_stream(db: None) -> None:
+def test_a_jobs_attempts_are_recorded(db: None) -> None:
     collected = job()
     assert record_attempts(collected, attempts(3)) == 3
     fact = AttemptFact.objects.get(row=0)
     assert (fact.outcome, fact.code, fact.input_tokens, fact.cost_pico_usd) == ("failed", "provider_error", 1, 75_000)
+    assert [each.output_tokens for each in AttemptFact.objects.order_by("row")] == [0, 1, 2]
     assert (fact.completed_at, fact.batch_id, fact.lane_id) == (collected.completed_at, 5, "openai-direct")
 
 
@@ -65,7 +69,7 @@ def test_one_job_collected_by_four_at_once_is_recorded_once(db: None) -> None:
 
 def test_a_row_twice_in_one_collect_is_refused_whole(db: None) -> None:
     with pytest.raises(Exception, match="duplicate key"):
-        record_attempts(job(), [*attempts(3), *attempts(1)])
+        record_attempts(job(), replace(attempts(3), rows=np.array([0, 1, 0])))
     assert not AttemptFact.objects.exists()
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from billing.domain.rating import charged_tokens, payable_by_account, rate_batch, row_charge_pico_usd
+from billing.domain.rating import (
+    charged_tokens,
+    payable_by_account,
+    rate_batch,
+    row_charge_pico_usd,
+    row_charges_pico_usd,
+)
 from billing.domain.records import ChargedGroup, ChargedTokens, LineKind, ProviderCost, TokenCounts
 from catalog.domain.records import Rates, TokenKind
 from tests.billing.kit import fee, group, settlement, usage
@@ -63,6 +71,22 @@ def flat(rate_in: int, rate_cached: int, rate_write: int, rate_out: int) -> Rate
 )
 def test_a_row_is_charged_by_kind(tokens: TokenCounts, rates: Rates, pico_usd: int) -> None:
     assert row_charge_pico_usd(tokens, rates) == pico_usd
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 2**40)] * 5), max_size=5))
+def test_many_rows_at_once_are_charged_as_one_by_one(rows: list[tuple[int, ...]]) -> None:
+    names = [field.name for field in fields(TokenCounts)]
+    tokens = np.array(rows, dtype=np.int64).reshape(-1, 5)
+    expected = [row_charge_pico_usd(TokenCounts(**dict(zip(names, row, strict=True))), HAIKU) for row in rows]
+    if all(charge < 2**63 for charge in expected):
+        assert row_charges_pico_usd(tokens, HAIKU).tolist() == expected
+
+
+def test_a_charge_that_no_column_holds_is_refused_and_never_wrapped() -> None:
+    tokens = np.array([[2**62, 0, 0, 0, 0]])
+    with pytest.raises(OverflowError):
+        row_charges_pico_usd(tokens, HAIKU)
+    assert row_charges_pico_usd(tokens, flat(1, 0, 0, 0)).tolist() == [2**62]
 
 
 @pytest.mark.parametrize(
