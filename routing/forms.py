@@ -26,7 +26,7 @@ def _search_field(label: str) -> forms.CharField:
         label=label,
         required=False,
         max_length=80,
-        widget=forms.TextInput({"type": "search", "size": "14", "autocomplete": "off"}),
+        widget=forms.TextInput({"type": "search", "size": "11", "autocomplete": "off"}),
     )
 
 
