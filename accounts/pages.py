@@ -27,7 +27,10 @@ View = Callable[Concatenate[HttpRequest, Parameters], HttpResponse]
 def to_sign_in(request: HttpRequest) -> HttpResponse:
     """Lead a visitor to the sign-in page and back; a poll of a page whose session has ended leads the whole page."""
     if request.headers.get("HX-Request"):
-        back = urlsplit(request.headers.get("HX-Current-URL", "")).path or "/"
+        try:
+            back = urlsplit(request.headers.get("HX-Current-URL", "")).path or "/"
+        except ValueError:
+            back = "/"
         address = f"{resolve_url(settings.LOGIN_URL)}?{urlencode({'next': back}, safe='/')}"
         return HttpResponse(status=204, headers={"HX-Redirect": address})
     return redirect_to_login(request.get_full_path())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.cache import patch_vary_headers
 
 from ground import clock
@@ -44,6 +44,9 @@ class PageHeadersMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """Answer, with the headers added."""
+        if not request.path.startswith("/v1") and ("\x00" in request.path or "%00" in request.META["QUERY_STRING"]):
+            # Nothing of ours has a NUL in its name, and PostgreSQL takes none as text.
+            raise Http404
         response = self._get_response(request)
         if isinstance(response, HttpResponse) and response.headers.get("Content-Type", "").startswith("text/html"):
             response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)

@@ -34,7 +34,7 @@ class EndpointUpdate(Schema, extra="forbid"):
 class SecretRotate(Schema, extra="forbid"):
     """How long the old secret signs too: 24 hours where nothing is said, at most 168."""
 
-    overlap_hours: int | None = None
+    overlap_hours: int | None = Field(None, ge=0, le=168)
     keep_old_secret_active_for_24_hours: bool = True
 
 

@@ -55,3 +55,14 @@ def test_a_sign_in_leads_nowhere_else(client: Client, outsider: User) -> None:
 
 def test_tenants_are_separate_by_key(db: None) -> None:
     assert make_tenant("one").organisation != make_tenant("two").organisation
+
+
+def test_a_poll_from_an_address_that_is_none_leads_to_the_start(client: Client, db: None) -> None:
+    answer = client.get(PAGE, headers={"HX-Request": "true", "HX-Current-URL": "http://["})
+    assert (answer.status_code, answer["HX-Redirect"]) == (204, "/login?next=/")
+
+
+@pytest.mark.parametrize("address", ["/app/webhooks/deliveries/?after=%00", "/ops/lanes/%00/x/rotate/"])
+def test_a_nul_in_an_address_is_nothing_here(client: Client, outsider: User, address: str) -> None:
+    client.force_login(outsider)
+    assert client.get(address).status_code == 404
