@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from ninja import Schema
 from pydantic import AliasChoices, Field
@@ -34,7 +34,7 @@ class EndpointUpdate(Schema, extra="forbid"):
 class SecretRotate(Schema, extra="forbid"):
     """How long the old secret signs too: 24 hours where nothing is said, at most 168."""
 
-    overlap_hours: int | None = Field(None, ge=0, le=168)
+    overlap_hours: Annotated[int, Field(ge=0, le=168)] | None = None
     keep_old_secret_active_for_24_hours: bool = True
 
 
