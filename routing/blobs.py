@@ -11,7 +11,7 @@ import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self, cast
@@ -126,16 +126,19 @@ def delete_blob(name: str) -> None:
     default_storage.delete(name)
 
 
-def keep_only(folder: str, names: Container[str]) -> None:
-    """Remove every blob of a folder but ``names``: what killed or overtaken runs of a step left there."""
+def delete_overtaken(folder: str, fence: int) -> None:
+    """Remove what killed runs of a step left in its folder; called at the start of a run, with its fence.
+
+    A blob there is named by the fence of the run that wrote it, and a run whose fence has moved can never commit: no
+    row names what it wrote. So whenever a run is killed, the next one removes what it left.
+    """
     try:
         _, files = default_storage.listdir(folder)
     except FileNotFoundError:
         return
     for file in files:
-        name = f"{folder}/{file}"
-        if name not in names:
-            default_storage.delete(name)
+        if int(file.partition(".")[0]) < fence:
+            default_storage.delete(f"{folder}/{file}")
 
 
 def _make_name_durable(name: str) -> None:

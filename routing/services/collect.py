@@ -17,7 +17,7 @@ from ground.errors import ProviderError
 from ground.fault_points import FaultPoint, reach
 from ground.leases import Keeper, Lease, LeaseLost, claim, unless_lost
 from ground.wake import wake
-from routing.blobs import BlobWriter, delete_blob, keep_only
+from routing.blobs import BlobWriter, delete_blob, delete_overtaken
 from routing.domain.row_lists import unpack_rows
 from routing.job_results import JobResults
 from routing.models import JobState, ProviderJob
@@ -139,6 +139,7 @@ def collect_next_job() -> bool:
     reach(FaultPoint.COLLECT_CLAIMED)
     job = ProviderJob.objects.select_related("batch", "sub_lane", "account").get(pk=lease.row_id)
     with unless_lost():
+        delete_overtaken(_results_folder(job), lease.fence)
         try:
             collected, blob_name = _read(lease, job)
         except ProviderError as error:
@@ -156,8 +157,6 @@ def collect_next_job() -> bool:
             raise
         reach(FaultPoint.COLLECT_AFTER_COMMIT)
         collected.tell(job.token)
-        # What killed runs of this step have left: no row names it.
-        keep_only(_results_folder(job), (blob_name,))
     return True
 
 

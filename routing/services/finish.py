@@ -19,7 +19,7 @@ from ground import clock
 from ground.fault_points import FaultPoint, reach
 from ground.ids import new_public_id
 from ground.leases import Keeper, Lease, LeaseLost, claim, moving_on, unless_lost
-from routing.blobs import BlobWriter, WrittenBlob, delete_blob, keep_only
+from routing.blobs import BlobWriter, WrittenBlob, delete_blob, delete_overtaken
 from routing.domain.pins import BatchPlan
 from routing.models import (
     Batch,
@@ -68,6 +68,7 @@ def finish_next_batch() -> bool:
                 row.status = BatchStatus.FINALIZING
             row.finalizing_at = row.finalizing_at or clock.now()
         reach(FaultPoint.FINISH_FINALIZING)
+        delete_overtaken(_folder(batch), lease.fence)
         files = _stitch(lease, batch)
         reach(FaultPoint.FINISH_FILES_WRITTEN)
         try:
@@ -77,8 +78,6 @@ def finish_next_batch() -> bool:
                 delete_blob(name)
             raise
         reach(FaultPoint.FINISH_AFTER_COMMIT)
-        # What killed runs of this step have left: no row names it.
-        keep_only(_folder(batch), files.names)
     return True
 
 

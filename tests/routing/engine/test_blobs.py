@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 
 from ground.leases import Keeper, LeaseLost, claim
-from routing.blobs import BlobWriter, WrittenBlob, chunks_of, keep_only, open_blob, read_blob
+from routing.blobs import BlobWriter, WrittenBlob, chunks_of, delete_overtaken, open_blob, read_blob
 from routing.models import JobState, ProviderJob
 from tests.routing.engine.kit import STEPS, Engine, questions
 
@@ -59,12 +59,12 @@ def test_a_name_that_is_taken_is_never_overwritten(db: None) -> None:
     assert (read_blob("folder/three"), read_blob(second.name)) == (b"first", b"second")
 
 
-def test_everything_but_the_named_is_removed(db: None) -> None:
-    for name in ("a", "b", "c"):
-        write_stream(f"only/{name}", [b"x"])
-    keep_only("only", {"only/b"})
-    assert default_storage.listdir("only")[1] == ["b"]
-    keep_only("never-made", ())
+def test_what_runs_with_an_earlier_fence_left_is_removed(db: None) -> None:
+    for name in ("2.bodies", "9.results.jsonl", "10.bodies", "11.bodies"):
+        write_stream(f"runs/{name}", [b"x"])
+    delete_overtaken("runs", 10)
+    assert sorted(default_storage.listdir("runs")[1]) == ["10.bodies", "11.bodies"]
+    delete_overtaken("never-made", 1)
 
 
 def test_a_temporary_file_of_a_process_that_was_killed_is_removed_after_a_day(db: None) -> None:
