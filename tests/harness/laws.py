@@ -18,6 +18,7 @@ from routing.domain.pins import BatchPlan
 from routing.domain.row_lists import unpack_rows
 from routing.models import Batch, BatchStatus, JobState, ProviderJob, RowOutcome, StoredFile, SubLane
 from routing.payloads import open_payload
+from webhooks.models import Event
 
 ENDED = {BatchStatus.COMPLETED, BatchStatus.FAILED, BatchStatus.EXPIRED, BatchStatus.CANCELLED}
 
@@ -55,6 +56,13 @@ def lines_of(stored: StoredFile | None) -> list[dict[str, Any]]:
 def outcomes_of(batch: Batch) -> list[RowOutcome]:
     """Give a batch's outcomes in row order."""
     return list(RowOutcome.objects.filter(accepted_at=batch.created_at, batch_id=batch.pk).order_by("row"))
+
+
+def event_of(batch: Batch) -> Event:
+    """Give the one event that tells of a batch."""
+    events = Event.objects.filter(organisation=batch.organisation)
+    (event,) = [each for each in events if batch.public_id.encode() in bytes(each.payload)]
+    return event
 
 
 def _every_row_is_in_the_results_once_and_in_order(batch: Batch) -> None:
