@@ -72,6 +72,24 @@ class BlobWriter:
         if self.size_bytes - self._written_bytes >= _WRITE_BYTES:
             self._write_gathered()
 
+    def copied(self, name: str) -> Self:
+        """Give a writer of another blob that goes on from what this one has; nothing is hashed twice for it."""
+        self._write_gathered()
+        self._file.flush()
+        copy = type(self)(name, is_hashed=False)
+        copy._go_on_from(self._file, self.size_bytes, self._digest)  # noqa: SLF001 -- one of this class
+        return copy
+
+    def _go_on_from(self, written: BinaryIO, size_bytes: int, digest: hashlib._Hash | None) -> None:
+        while self.size_bytes < size_bytes:
+            # Inside the kernel: the bytes do not come by here.
+            self.size_bytes += os.sendfile(
+                self._file.fileno(), written.fileno(), self.size_bytes, size_bytes - self.size_bytes
+            )
+        self._file.seek(0, os.SEEK_END)
+        self._written_bytes = size_bytes
+        self._digest = digest.copy() if digest else None
+
     def save(self) -> WrittenBlob:
         """Give the blob its name; call once, at the end."""
         self._write_gathered()

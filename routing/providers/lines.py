@@ -32,14 +32,16 @@ def split_lines(chunks: Iterable[bytes], *, maximum_bytes: int) -> Iterator[tupl
     pieces: list[bytes] = []
     size_bytes = 0
     for chunk in chunks:
-        start = 0
-        while (end := chunk.find(b"\n", start)) >= 0:
-            size_bytes += end - start
-            pieces.append(chunk[start:end])
+        first, *rest = chunk.split(b"\n")
+        size_bytes += len(first)
+        pieces.append(first)
+        if rest:
             yield (b"".join(pieces) if size_bytes <= maximum_bytes else b""), size_bytes
-            pieces, size_bytes, start = [], 0, end + 1
-        size_bytes += len(chunk) - start
-        pieces.append(chunk[start:])
+            # The last piece is the beginning of a line that the next chunk goes on with.
+            last = rest.pop()
+            for line in rest:
+                yield (line if len(line) <= maximum_bytes else b""), len(line)
+            pieces, size_bytes = [last], len(last)
         if size_bytes > maximum_bytes:
             pieces = []
     if size_bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -100,23 +101,29 @@ class _StitchedFiles:
 
 
 def _stitch(lease: Lease, batch: Batch) -> _StitchedFiles:
-    """Write the results, output and error files in one pass, each in the order of the input and in flat memory."""
+    """Write the results, output and error files in one pass, each in the order of the input and in flat memory.
+
+    Up to the first row that failed the output is the results: it is copied then, and not hashed twice.
+    """
     name = f"{_folder(batch)}/{lease.fence}"
-    with (
-        BlobWriter(f"{name}.results.jsonl") as results,
-        BlobWriter(f"{name}.output.jsonl") as output,
-        BlobWriter(f"{name}.error.jsonl") as error,
-    ):
+    with ExitStack() as stack:
+        results = stack.enter_context(BlobWriter(f"{name}.results.jsonl"))
+        parted: tuple[BlobWriter, BlobWriter] | None = None
         for succeeded, line in _lines(lease, batch):
+            if parted is None and not succeeded:
+                output = stack.enter_context(results.copied(f"{name}.output.jsonl"))
+                parted = output, stack.enter_context(BlobWriter(f"{name}.error.jsonl"))
             results.write(line)
             reach(FaultPoint.FINISH_HALF_WRITTEN)
-            (output if succeeded else error).write(line)
+            if parted is not None:
+                parted[not succeeded].write(line)
+        output, error = parted or (stack.enter_context(results.copied(f"{name}.output.jsonl")), None)
         saved = results.save()
         reach(FaultPoint.FINISH_ONE_FILE_WRITTEN)
         return _StitchedFiles(
             results=saved,
             output=output.save() if output.size_bytes else None,
-            error=error.save() if error.size_bytes else None,
+            error=error.save() if error else None,
         )
 
 
@@ -127,11 +134,10 @@ def _lines(lease: Lease, batch: Batch) -> Iterator[tuple[bool, bytes]]:
     with ResultLines(batch) as lines:
         for page in outcomes_in_row_order(batch):
             for outcome, line in zip(page, lines.of(page), strict=True):
-                row, succeeded, *_ = outcome
-                assert row == expected_row, f"row {expected_row} of {batch.public_id} has no outcome"
+                assert outcome[0] == expected_row, f"row {expected_row} of {batch.public_id} has no outcome"
                 expected_row += 1
                 keep()
-                yield succeeded, line
+                yield outcome[1], line
     assert expected_row == batch.row_count, f"{batch.public_id} has {expected_row} outcomes for {batch.row_count} rows"
 
 

@@ -2,7 +2,7 @@
 
 Reading a line costs the engine more than anything else, so nothing is read twice here: the head of the line and its
 end are matched as bytes, the body between them is decoded once, straight into the numbers that are needed, and passed
-on as it is but for its id (2.6 us a line of 1.3 kB, ``wire.read_line`` 7.1 us, ``orjson.loads`` alone 2.1 us).
+on as it is but for its id (3.7 us a line of 1.3 kB, ``wire.read_line`` 6.9 us, ``orjson.loads`` alone 2.1 us).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from routing.providers.openai.usage import ChatUsage, consistent_usage
 _STATUS = 200
 _SPACED_END = b'}, "error": null}'
 _CLOSE_END = b'},"error":null}'
-_TEXT = rb'"[^"\\]*+"'
+_SUCCEEDED = Outcome.SUCCEEDED
 
 
 class _Message(msgspec.Struct, frozen=True, gc=False):
@@ -46,9 +46,9 @@ class ChatLineReader:
     def __init__(self, *, token: str, name_answer: AnswerNamer) -> None:
         """Prepare for a job's token; ``name_answer`` gives our id of the answer to a row number."""
         self._match = re.compile(
-            rb'\{"id": ?%s, ?"custom_id": ?"(%sr(0|[1-9][0-9]{0,%d}))", ?"response": ?'
-            rb'\{"status_code": ?%d, ?"request_id": ?%s, ?"body": ?(\{"id": ?"([^"\\]*+)")'
-            % (_TEXT, re.escape(token.encode()), ROW_NUMBER_DIGITS - 1, _STATUS, _TEXT)
+            rb'\{"id": ?"[^"]*+", ?"custom_id": ?"(%sr(0|[1-9][0-9]{0,%d}))", ?"response": ?'
+            rb'\{"status_code": ?%d, ?"request_id": ?"[^"]*+", ?"body": ?\{"id": ?"[^"]*+"'
+            % (re.escape(token.encode()), ROW_NUMBER_DIGITS - 1, _STATUS)
         ).match
         self._name_answer = name_answer
 
@@ -60,30 +60,32 @@ class ChatLineReader:
         match = self._match(text)
         if match is None:
             return None
+        start = match.end()
         if text.endswith(_SPACED_END):
             end = -len(_SPACED_END)
         elif text.endswith(_CLOSE_END):
             end = -len(_CLOSE_END)
         else:
             return None
-        body_start, rest_start = match.span(3)
+        row = int(match[2])
+        answer_id = f"chatcmpl-{self._name_answer(row)}"
+        body = b'{"id":"%b"%b' % (answer_id.encode(), text[start:end])
         is_plain = text.isascii() and not (CR in text or LF in text)
         try:
             if not is_plain:
                 text.decode()
-            completion = _decode(text[body_start:end])
+            completion = _decode(body)
         except (UnicodeDecodeError, msgspec.DecodeError, RecursionError):
             return None
         usage = consistent_usage(completion.usage)
-        # Of a name given twice the last value counts: another id behind the first one is no common line.
-        if usage is None or completion.id.encode() != match[4]:
+        # Of a name given twice the last value counts: an id behind the first one is no common line. An escape in the
+        # head could hide where a text ends.
+        if usage is None or completion.id != answer_id or text.find(b"\\", 0, start) >= 0:
             return None
-        row = int(match[2])
-        body = b'{"id":"chatcmpl-%s"%s' % (self._name_answer(row).encode(), text[rest_start:end])
         return RowResult(
             row_key=match[1].decode(),
             row=row,
-            outcome=Outcome.SUCCEEDED,
+            outcome=_SUCCEEDED,
             code=None,
             healable=False,
             status_code=_STATUS,

@@ -41,6 +41,20 @@ def test_many_small_writes_are_one_blob_with_the_hash_of_the_whole(db: None) -> 
     assert write_stream("folder/six", chunks, is_hashed=False).sha256 == b""
 
 
+@pytest.mark.parametrize("shared", [0, 5, 600_000])
+def test_a_copied_blob_goes_on_by_itself_with_the_hash_of_its_whole(db: None, shared: int) -> None:
+    with BlobWriter("folder/seven") as first:
+        first.write(b"x" * shared)
+        with first.copied("folder/eight") as second:
+            second.write(b"second")
+            first.write(b"first")
+            blobs = first.save(), second.save()
+    for blob, end in zip(blobs, (b"first", b"second"), strict=True):
+        whole = b"x" * shared + end
+        assert read_blob(blob.name) == whole
+        assert (blob.size_bytes, blob.sha256) == (len(whole), hashlib.sha256(whole).digest())
+
+
 def test_a_stream_that_breaks_leaves_neither_blob_nor_temporary_file(db: None) -> None:
     def breaking() -> Iterator[bytes]:
         yield b"half"
