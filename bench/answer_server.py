@@ -1,7 +1,7 @@
 """A provider with every answer ready: OpenAI's Files and Batches, as little of them as the adapter asks for.
 
-``python -m bench.answer_server FOLDER`` prints its base URL. Result files are written when a batch is first polled, in
-the order of the input; while they are written the batch is in progress. So serving costs next to nothing while the
+``python -m bench.answer_server FOLDER`` prints its base URL. Result files are written when a batch is first polled,
+their lines in any order; while they are written the batch is in progress. So serving costs next to nothing while the
 engine is measured.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import http.server
 import itertools
 import json
+import random
 import sys
 import threading
 import time
@@ -100,13 +101,13 @@ class _Provider(http.server.BaseHTTPRequestHandler):
 
     def _run(self, batch: dict[str, Any]) -> None:
         output_id = f"{batch['input_file_id']}-output"
-        row_count = 0
-        with (self.folder / batch["input_file_id"]).open("rb") as rows, (self.folder / output_id).open("wb") as output:
-            for line in rows:
-                if line.startswith(_ROW_START):
-                    custom_id = line[len(_ROW_START) : line.index(b'"', len(_ROW_START))].decode()
-                    output.write(answer_line(row_count, custom_id))
-                    row_count += 1
+        with (self.folder / batch["input_file_id"]).open("rb") as rows:
+            starts = (line[len(_ROW_START) : 100] for line in rows if line.startswith(_ROW_START))
+            custom_ids = [start.partition(b'"')[0].decode() for start in starts]
+        random.Random(0).shuffle(custom_ids)
+        with (self.folder / output_id).open("wb") as output:
+            output.writelines(answer_line(number, custom_id) for number, custom_id in enumerate(custom_ids))
+        row_count = len(custom_ids)
         batch |= {
             "output_file_id": output_id,
             "completed_at": int(time.time()),

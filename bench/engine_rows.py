@@ -1,8 +1,9 @@
 """What the engine costs a row: cut, encode, submit, collect, stitch and settle, the provider excluded.
 
 Floor: ``orjson.loads`` and ``dumps`` of that row's request and result, in the same process, after each batch. The
-figure is this process's processor time; its database connection's and the wall time stand beside it. One warm-up, then
-seven batches of 10,000 rows; then one batch each of 10,000 to 300,000 rows, each in a fresh process, for growth.
+figure is this process's processor time; its database connection's and the wall time stand beside it. First batches of
+one size after another; then one batch of each size in a fresh process, after a small one that warms it up, and the
+straight line (so much a batch, so much a row) that fits them best.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tests.harness.database import ROOT, SessionDatabase
 
 _BYTES_PER_ROW = 830
 _WARM_UP = 1_000
 _ROW_COUNT = 20_000
-_REPEATED = 3
-_SIZES = (10_000, 30_000)
+_REPEATED = 5
+_SIZES = (10_000, 30_000, 100_000, 300_000)
 # Waiting for the provider is none of the engine's work.
 _STEPS = ("cut", "submit", "collect", "finish")
 
@@ -97,19 +100,24 @@ def _us_a_row(measured: dict[str, Any], step: str, kind: str) -> float:
 
 
 def _grow(bench: _Bench) -> None:
-    """Print time a row and memory over sizes; the first size is what the others are held against."""
-    first: dict[str, float] = {}
+    """Print time and memory over sizes."""
+    spent_us, floors_us = [], []
     for row_count in _SIZES:
         _, measured = bench.work([_WARM_UP, row_count])
-        floor_us = measured["floor_ns"] / row_count / 1_000
-        spent = {kind: _us_a_row(measured, "all", kind) for kind in ("cpu", "cpu + database", "wall")}
-        first = first or spent
-        told = "   ".join(
-            f"{kind} {span:6.2f} us = {span / floor_us:5.2f} x floor, {span / first[kind]:4.2f} x first"
-            for kind, span in spent.items()
-        )
+        floors_us.append(measured["floor_ns"] / row_count / 1_000)
+        spans = {kind: _us_a_row(measured, "all", kind) for kind in ("cpu", "cpu + database", "wall")}
+        spent_us.append(spans["cpu"] * row_count)
+        told = "   ".join(f"{kind} {span:6.2f} us = {span / floors_us[-1]:5.2f} x" for kind, span in spans.items())
         grown = measured["peak_megabytes"] - measured["base_megabytes"]
         print(f"engine, {row_count:>7,} rows: {told}   peak {measured['peak_megabytes']:.0f} MB (+{grown:.0f})")
+    # Weighted, so that each size counts by its share and not by its size.
+    a_row_us, a_batch_us = np.polyfit(_SIZES, spent_us, 1, w=1 / np.array(spent_us))
+    off = [a_row_us * row_count / (spent - a_batch_us) - 1 for row_count, spent in zip(_SIZES, spent_us, strict=True)]
+    floor_us = statistics.median(floors_us)
+    print(
+        f"engine, straight line: {a_batch_us / 1_000:.0f} ms a batch + {a_row_us:.2f} us a row"
+        f" = {a_row_us / floor_us:.2f} x   furthest from it {max(map(abs, off)):.1%}"
+    )
 
 
 @contextmanager

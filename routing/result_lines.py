@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import BinaryIO, Self
@@ -106,11 +107,12 @@ class _Bodies:
     """Reads bodies from one job's blob.
 
     A provider that keeps the order of its input has them one behind another: then a whole block is read at once. Where
-    they lie anywhere, only the body itself is read.
+    they lie anywhere, only the body itself is read, in one call to the system: a seek and a read through the file
+    objects take 4 us, it takes 1.
     """
 
     def __init__(self, blob: BinaryIO) -> None:
-        self._seek, self._read = blob.seek, blob.read
+        self._descriptor = blob.fileno()
         self._block = b""
         self._block_start = 0
         self._next_start = 0
@@ -118,12 +120,16 @@ class _Bodies:
     def read(self, start: int, length: int) -> bytes:
         """Give the bytes of one body."""
         offset = start - self._block_start
-        if offset < 0 or offset + length > len(self._block):
-            self._seek(start)
-            self._block = self._read(max(length, _BLOCK_BYTES) if start == self._next_start else length)
-            self._block_start, offset = start, 0
+        if offset >= 0 and offset + length <= len(self._block):
+            self._next_start = start + length
+            return self._block[offset : offset + length]
+        is_next = start == self._next_start
         self._next_start = start + length
-        return self._block[offset : offset + length]
+        if not is_next or length >= _BLOCK_BYTES:
+            return os.pread(self._descriptor, length, start)
+        self._block = os.pread(self._descriptor, _BLOCK_BYTES, start)
+        self._block_start = start
+        return self._block[:length]
 
 
 def outcomes_in_row_order(batch: Batch) -> Iterator[list[OutcomeRow]]:

@@ -182,7 +182,7 @@ class JobReport:
     message: str | None = None
 
 
-class TokenUsage(msgspec.Struct, frozen=True, kw_only=True):
+class TokenUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Billed tokens of one row, each token counted once.
 
     ``input_tokens`` are those read at the full input rate: neither from the cache nor written to it.
@@ -198,7 +198,7 @@ class TokenUsage(msgspec.Struct, frozen=True, kw_only=True):
     reasoning_tokens: int = 0
 
 
-class RowResult(msgspec.Struct, frozen=True, kw_only=True):
+class RowResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What became of one row of the job.
 
     ``row`` is the number that was put into the row key. ``code`` is None exactly when the row succeeded.

@@ -4,7 +4,7 @@ The SDK makes and sends the requests and never retries; ``jobs`` and ``wire`` re
 nothing of an answer.
 """
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -12,10 +12,8 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Self, cast
 
 import httpx2
-import msgspec
 import openai
 
-from catalog.domain.records import Endpoint
 from ground.errors import ProviderError
 from ground.fault_points import FaultPoint, reach
 from routing.providers.base import (
@@ -65,17 +63,8 @@ class OpenAIProvider:
         self._deadlines = deadlines
         self._opened: list[openai.OpenAI] = []
 
-    def encode_row(
-        self,
-        *,
-        row_key: str,
-        endpoint: Endpoint,
-        model_id: str,
-        body: Mapping[str, msgspec.Raw],
-        max_output_tokens: int | None = None,  # noqa: ARG002 -- OpenAI's models know their own limit
-    ) -> bytes:
-        """Give the provider's line for one row, LF included."""
-        return wire.encode_row(row_key=row_key, endpoint=endpoint, model_id=model_id, body=body)
+    # No method around it: it is called for each row.
+    encode_row = staticmethod(wire.encode_row)
 
     def submit(self, submission: Submission) -> SubmittedJob:
         """Upload ``<token>.jsonl`` and create a batch over it, token in metadata and in the idempotency header.

@@ -82,7 +82,14 @@ class _Failure:
     healable: bool
 
 
-def encode_row(*, row_key: str, endpoint: Endpoint, model_id: str, body: Mapping[str, msgspec.Raw]) -> bytes:
+def encode_row(
+    *,
+    row_key: str,
+    endpoint: Endpoint,
+    model_id: str,
+    body: Mapping[str, msgspec.Raw],
+    max_output_tokens: int | None = None,  # noqa: ARG001 -- the port's; OpenAI's models know their own limit
+) -> bytes:
     """Give one line of the input file, LF included, with the pin's ``model_id`` for whatever ``body`` names.
 
     Members keep their order and their number text; nothing that some reader takes for a line's end is left in it.
