@@ -148,14 +148,15 @@ def delete_overtaken(folder: str, fence: int) -> None:
     """Remove what killed runs of a step left in its folder; called at the start of a run, with its fence.
 
     A blob there is named by the fence of the run that wrote it, and a run whose fence has moved can never commit: no
-    row names what it wrote. So whenever a run is killed, the next one removes what it left.
+    row names what it wrote. So whenever a run is killed, the next one removes what it left. A blob of the run's own
+    fence is left over too: the run has written none yet, so it is of a claim that the database has forgotten.
     """
     try:
         _, files = default_storage.listdir(folder)
     except FileNotFoundError:
         return
     for file in files:
-        if int(file.partition(".")[0]) < fence:
+        if int(file.partition(".")[0]) <= fence:
             default_storage.delete(f"{folder}/{file}")
 
 

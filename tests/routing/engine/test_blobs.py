@@ -73,11 +73,11 @@ def test_a_name_that_is_taken_is_never_overwritten(db: None) -> None:
     assert (read_blob("folder/three"), read_blob(second.name)) == (b"first", b"second")
 
 
-def test_what_runs_with_an_earlier_fence_left_is_removed(db: None) -> None:
+def test_what_runs_up_to_this_fence_left_is_removed_at_its_start(db: None) -> None:
     for name in ("2.bodies", "9.results.jsonl", "10.bodies", "11.bodies"):
         write_stream(f"runs/{name}", [b"x"])
     delete_overtaken("runs", 10)
-    assert sorted(default_storage.listdir("runs")[1]) == ["10.bodies", "11.bodies"]
+    assert sorted(default_storage.listdir("runs")[1]) == ["11.bodies"]
     delete_overtaken("never-made", 1)
 
 
