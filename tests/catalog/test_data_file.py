@@ -12,6 +12,7 @@ import catalog.data
 from catalog.domain.document import CatalogDocument, parse_document
 from catalog.domain.records import Catalog, Endpoint, Lane, LaneHealth, Rotation, TokenKind
 from catalog.selectors import current_catalog
+from ground import clock
 
 OUT_OF_REACH = (Rotation.OUT, "no_adapter")
 GATHERED = datetime(2026, 11, 29, tzinfo=UTC)
@@ -140,6 +141,8 @@ def test_lanes_that_an_adapter_carries_are_in_rotation(offered: Catalog) -> None
     for lane in offered.lanes.values():
         is_ours = lane.provider == "bedrock" and lane.lane_id == "anthropic-bedrock-us-east-1"
         expected = (Rotation.IN, "") if lane.provider in {"openai", "anthropic"} or is_ours else OUT_OF_REACH
+        if lane.retires_at is not None and lane.retires_at <= clock.now():
+            expected = (Rotation.OUT, "retired")
         assert (lane.rotation, lane.rotation_reason) == expected
 
 

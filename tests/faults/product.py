@@ -106,18 +106,18 @@ class Product:
         self._known.update((each.pid, each) for each in found)
         return found
 
-    def child(self, *words: str) -> psutil.Process:
-        """Give the supervisor's own child whose command has all these words."""
+    def child(self, argument: str) -> psutil.Process:
+        """Give the supervisor's own child with this argument in its command line, or the server of that name."""
         assert self._process is not None
         for each in psutil.Process(self._process.pid).children():
-            command = each.cmdline()
-            if all(any(word in argument for argument in command) for word in words):
-                return each
-        raise LookupError(words)
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if argument == each.name() or argument in each.cmdline():
+                    return each
+        raise LookupError(argument)
 
-    def kill_child(self, *words: str) -> None:
+    def kill_child(self, argument: str) -> None:
         """Kill a child of the supervisor with everything below it, all at once."""
-        child = self.child(*words)
+        child = self.child(argument)
         self.kill([child, *child.children(recursive=True)])
 
     def kill(self, processes: list[psutil.Process]) -> None:

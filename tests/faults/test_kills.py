@@ -15,6 +15,7 @@ from tests.faults.product import ROOT, Customer, Product, wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
 ROW_COUNT = 60
+ENGINE = "engine@%h"
 # Three jobs of twenty rows at this speed: a middle of some seconds.
 ROWS_PER_SECOND = 6.0
 
@@ -94,7 +95,7 @@ def test_a_killed_web_changes_nothing(world: World) -> None:
 
 def test_a_killed_child_of_the_engine_changes_nothing(world: World) -> None:
     batch_id = world.send_slowly()
-    children = world.product.child("celery", "worker").children(recursive=True)
+    children = world.product.child(ENGINE).children(recursive=True)
     assert children
     world.product.kill(children[:1])
     world.assert_same_end(batch_id)
@@ -102,7 +103,7 @@ def test_a_killed_child_of_the_engine_changes_nothing(world: World) -> None:
 
 def test_a_killed_engine_changes_nothing(world: World) -> None:
     batch_id = world.send_slowly()
-    world.product.kill_child("celery", "worker")
+    world.product.kill_child(ENGINE)
     world.assert_same_end(batch_id)
 
 
@@ -110,19 +111,15 @@ def test_an_engine_killed_again_and_again_on_the_whole_way_changes_nothing(world
     world.product.simulator.change_settings(rows_per_second=ROWS_PER_SECOND)
     batch_id = world.customer().send(FILE)
     for _ in range(8):
-        children = [
-            each
-            for each in world.product.child("celery", "worker").children(recursive=True)
-            if each.cpu_times().user > 0
-        ]
+        children = [each for each in world.product.child(ENGINE).children(recursive=True) if each.cpu_times().user > 0]
         world.product.kill(children)
-        wait_until(lambda: world.product.child("celery", "worker").children(), 30, world.product.said)
+        wait_until(lambda: world.product.child(ENGINE).children(), 30, world.product.said)
     world.assert_same_end(batch_id)
 
 
 def test_a_killed_beat_changes_nothing(world: World) -> None:
     batch_id = world.send_slowly()
-    world.product.kill_child("celery", "beat")
+    world.product.kill_child("beat")
     world.assert_same_end(batch_id)
 
 
@@ -133,7 +130,7 @@ def test_a_killed_provider_changes_nothing(world: World) -> None:
 
 
 def test_a_second_beat_changes_nothing(world: World) -> None:
-    beat = world.product.child("celery", "beat")
+    beat = world.product.child("beat")
     second = subprocess.Popen(
         beat.cmdline(), cwd=ROOT, env=beat.environ(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -173,7 +170,7 @@ def test_without_a_broker_the_sweeps_alone_finish_and_beat_may_be_killed(
 ) -> None:
     alone = World(start_product(CELERY_BROKER_URL=""), results=world.results, receipt=world.receipt)
     with pytest.raises(LookupError):
-        alone.product.child("celery", "worker")
+        alone.product.child(ENGINE)
     batch_id = alone.send_slowly()
-    alone.product.kill_child("celery", "beat")
+    alone.product.kill_child("beat")
     alone.assert_same_end(batch_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -91,13 +92,18 @@ class Product:
         assert self.process is not None
         return list(psutil.Process(self.process.pid).children(recursive=True))
 
-    def child(self, word: str) -> psutil.Process | None:
+    def child(self, argument: str) -> psutil.Process | None:
+        """Give the child with this argument in its command line, or the server of that name."""
         assert self.process is not None
-        children = psutil.Process(self.process.pid).children()
-        return next((child for child in children if word in " ".join(child.cmdline())), None)
+        for child in psutil.Process(self.process.pid).children():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if argument == child.name() or argument in child.cmdline():
+                    return child
+        return None
 
-    def kill(self, word: str) -> list[psutil.Process]:
-        killed = self.child(word)
+    def kill(self, argument: str) -> list[psutil.Process]:
+        self.wait_for(lambda: self.child(argument) is not None, 40)
+        killed = self.child(argument)
         assert killed is not None
         tree = [killed, *killed.children(recursive=True)]
         killed.kill()
@@ -158,10 +164,16 @@ def test_a_killed_postgresql_comes_back_at_the_same_address(product: Product) ->
 
 def test_each_killed_child_comes_back_and_its_own_children_are_gone(product: Product) -> None:
     product.start()
-    for name, word in (("web", "granian"), ("engine", "worker"), ("beat", "beat"), ("simulator-openai", "simulators")):
-        tree = product.kill(word)
+    for name, argument in (
+        ("web", "granian"),
+        ("engine", "engine@%h"),
+        ("deliveries", "deliveries@%h"),
+        ("beat", "beat"),
+        ("simulator-openai", "simulators.openai"),
+    ):
+        tree = product.kill(argument)
         product.wait_for(lambda name=name: f"{name} was ended by SIGKILL; it starts again" in product.said(), 10)
-        product.wait_for(lambda word=word: product.answers("healthz") and product.child(word) is not None, 40)
+        product.wait_for(lambda argument=argument: product.answers("healthz") and bool(product.child(argument)), 40)
         assert all_gone(tree, 5)
 
 

@@ -137,9 +137,24 @@ def test_the_log_is_only_added_to(
         app_cursor.execute(change)
 
 
-def test_the_log_is_kept_by_month(owner_cursor: psycopg.Cursor) -> None:
-    owner_cursor.execute("SELECT count(*) FROM pg_inherits WHERE inhparent = 'webhooks_deliveryattempt'::regclass")
-    assert owner_cursor.fetchone() == (4,)
+@pytest.mark.parametrize(
+    ("at", "months"),
+    [
+        ("2031-11-30 23:59:59Z", ["y2031m11", "y2031m12", "y2032m01"]),
+        ("2032-01-31 12:00:00Z", ["y2032m01", "y2032m02", "y2032m03"]),
+    ],
+)
+def test_the_log_is_kept_by_month(owner_cursor: psycopg.Cursor, at: str, months: list[str]) -> None:
+    """Whatever today is: the month of an instant and the next two have a partition each, beside the default one."""
+    with owner_cursor.connection.transaction(force_rollback=True):
+        owner_cursor.execute("SELECT lanehouse_ensure_month_partitions('webhooks_deliveryattempt', %s)", [at])
+        owner_cursor.execute(
+            "SELECT relname FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid"
+            " WHERE inhparent = 'webhooks_deliveryattempt'::regclass AND relname ~ '_(y203[12]m..|default)$'"
+            " ORDER BY relname"
+        )
+        found = [name.removeprefix("webhooks_deliveryattempt_") for (name,) in owner_cursor.fetchall()]
+    assert found == ["default", *months]
 
 
 @pytest.mark.parametrize(
