@@ -13,6 +13,8 @@ from ground.ids import is_public_id
 from routing.models import Batch, ProviderJob
 from routing.selectors import EVERY_BATCH, BatchFilter, BatchPage
 
+_SHOWN_UNCLEAR = 50
+
 
 def any_batch_page(
     *, after: str | None, limit: int, customer: str = "", chosen: BatchFilter = EVERY_BATCH
@@ -64,6 +66,29 @@ def jobs_with_origin(batch: Batch) -> list[ProviderJob]:
         .defer("rows", "moved_from__rows", "sub_lane__pins", "moved_from__sub_lane__pins")
         .order_by("sub_lane__number", "number")
     )
+
+
+def unclear_jobs() -> list[ProviderJob]:
+    """Give the jobs that wait for a person to decide whether they were sent, the longest waiting first; 50 at most."""
+    waiting = ProviderJob.objects.filter(unclear_since__isnull=False).select_related("batch", "sub_lane", "account")
+    return list(waiting.defer("rows", "batch__plan", "sub_lane__pins").order_by("unclear_since", "pk")[:_SHOWN_UNCLEAR])
+
+
+def any_job_by_token(token: str) -> ProviderJob:
+    """Give a job of whatever organisation, with its batch, sub-lane and account.
+
+    Raises:
+        NotFound: There is none with this token.
+    """
+    job = (
+        ProviderJob.objects.filter(token=token)
+        .select_related("batch__organisation", "sub_lane", "account")
+        .defer("rows", "batch__plan", "sub_lane__pins")
+        .first()
+    )
+    if job is None:
+        raise NotFound("There is no such job.")
+    return job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from routing.views import batches, cancelling, files, operators
+from routing.views import batches, cancelling, deciding, files, operators
 
 app_name = "routing"
 urlpatterns = [
@@ -14,4 +14,5 @@ urlpatterns = [
     path("ops/batches/", operators.any_batch_list, name="any-batch-list"),
     path("ops/batches/<str:batch_id>/", operators.any_batch_detail, name="any-batch-detail"),
     path("ops/batches/<str:batch_id>/cancel/", cancelling.any_batch_cancel, name="any-batch-cancel"),
+    path("ops/jobs/<str:token>/decide/", deciding.unclear_job_decide, name="unclear-job-decide"),
 ]

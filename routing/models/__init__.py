@@ -2,7 +2,7 @@
 
 from routing.models.batches import Batch, BatchEnding, BatchStatus, SubLane, SubLaneState
 from routing.models.files import FilePurpose, StoredFile
-from routing.models.jobs import JobState, ProviderAccount, ProviderJob
+from routing.models.jobs import JobState, ProviderAccount, ProviderJob, UnclearChoice, UnclearDecision
 from routing.models.outcomes import RowOutcome
 from routing.models.quotes import Quote, QuoteStatus
 
@@ -20,4 +20,6 @@ __all__ = [
     "StoredFile",
     "SubLane",
     "SubLaneState",
+    "UnclearChoice",
+    "UnclearDecision",
 ]

@@ -1,4 +1,4 @@
-"""Provider accounts and provider jobs."""
+"""Provider accounts, provider jobs, and what people decided about unclear ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
-from accounts.models import OrganisationKind
+from accounts.models import OrganisationKind, User
 from ground.leases import Claimable
 from routing.models.batches import Batch, SubLane
 
@@ -66,6 +66,10 @@ class ProviderJob(Claimable):
     batch_ref = models.CharField(max_length=200, default="", blank=True)
     # What was taken for this job, where the provider keeps no token, and whose results proved to be another's.
     disproved_batch_refs = models.JSONField(default=list)
+    # Since when people are asked whether it was sent, and what of the provider's list may be it (dicts of
+    # ``batch_ref``, ``row_count`` or null, ``created_at`` in Unix seconds).
+    unclear_since = models.DateTimeField(null=True, blank=True)
+    candidates = models.JSONField(default=list)
     output_refs = models.JSONField(default=list)
     ending = models.CharField(max_length=10, default="", blank=True)
     # Why the job as a whole failed (a Fault of the port).
@@ -99,13 +103,48 @@ class ProviderJob(Claimable):
                 | Q(state__in=["ended", "collected"], ending__in=["failed", "cancelled", "expired"]),
                 name="job_that_runs_has_a_provider_reference",
             ),
+            models.CheckConstraint(
+                condition=Q(unclear_since=None) | Q(state=JobState.UNKNOWN), name="job_that_is_unclear_is_unknown"
+            ),
         ]
         indexes: ClassVar = [
             # The engine looks for what is due.
             models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="job_due"),
+            # What operators are asked to decide.
+            models.Index(fields=["unclear_since"], condition=Q(unclear_since__isnull=False), name="job_unclear"),
             # What is in flight on a lane.
             models.Index(fields=["state"], condition=~Q(state__in=["collected", "abandoned"]), name="job_in_flight"),
         ]
 
     def __str__(self) -> str:
         return self.token
+
+
+class UnclearChoice(models.TextChoices):
+    """What a person may decide about a job of which nobody can tell whether it was sent."""
+
+    SEND_AGAIN = "send_again", "Send it again"
+    ADOPT = "adopt", "It is this job of the provider"
+    GIVE_UP = "give_up", "Give it up"
+
+
+class UnclearDecision(models.Model):
+    """One decision about an unclear job; append-only."""
+
+    job = models.ForeignKey(ProviderJob, models.PROTECT, related_name="decisions")
+    choice = models.CharField(max_length=10, choices=UnclearChoice)
+    batch_ref = models.CharField(max_length=200, default="", blank=True)
+    reason = models.CharField(max_length=200)
+    decided_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+    decided_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(choice__in=UnclearChoice.values), name="unclear_choice_is_known"),
+            models.CheckConstraint(
+                condition=Q(choice=UnclearChoice.ADOPT) ^ Q(batch_ref=""), name="unclear_choice_names_what_it_adopts"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.choice} for job {self.job_id}"

@@ -94,9 +94,14 @@ def close_jobs(lease: Lease, batch: Batch) -> None:
             reach(FaultPoint.CLOSE_NOTED)
             ProviderJob.objects.filter(pk=job.pk, state=JobState.RUNNING, lease_until=None).update(due_at=at)
     assert batch.ending_at is not None, "a batch is ended from an instant on"
+    if at >= batch.ending_at + LATE_RESULTS:
+        # Their batch ends: nobody is asked any more whether they were sent.
+        _give_up(batch, Q(state=JobState.UNKNOWN, unclear_since__isnull=False))
     # Counted from when its jobs were asked to end: an engine that was away must look once before it gives up.
     if at >= max(batch.expires_at, batch.ending_at) + LATE_RESULTS:
-        _give_up(batch)
+        is_open = Q(state__in=[JobState.SUBMITTING, JobState.UNKNOWN, JobState.RUNNING])
+        is_unread = Q(state=JobState.ENDED, try_count__gt=0)
+        _give_up(batch, is_open | is_unread)
     wake("routing.collect_jobs")
 
 
@@ -118,12 +123,11 @@ def _end_unsent(batch: Batch) -> None:
     )
 
 
-def _give_up(batch: Batch) -> None:
+def _give_up(batch: Batch, which: Q) -> None:
     """End jobs that did not end in time, or whose results could not be read: their rows get the batch's ending."""
-    is_open = Q(state__in=[JobState.SUBMITTING, JobState.UNKNOWN, JobState.RUNNING])
-    is_unread = Q(state=JobState.ENDED, try_count__gt=0)
-    given_up = ProviderJob.objects.filter(is_open | is_unread, batch=batch).update(
+    given_up = ProviderJob.objects.filter(which, batch=batch).update(
         state=JobState.ENDED,
+        unclear_since=None,
         ending=batch.ending,
         output_refs=[],
         try_count=0,

@@ -36,6 +36,7 @@ _FIRST_BACKOFF_SECONDS: Final = 1
 _LONGEST_BACKOFF_SECONDS: Final = 60
 # How long a job without a token is looked for before people are asked.
 _ASK_PEOPLE_AFTER: Final = timedelta(minutes=10)
+_SHOWN_CANDIDATES: Final = 20
 
 
 def find_job(lease: Lease, job: ProviderJob, provider: Provider, upload_bytes: int) -> None:
@@ -67,12 +68,13 @@ def find_job(lease: Lease, job: ProviderJob, provider: Provider, upload_bytes: i
     elif keeps_tokens(job.account.provider):
         _not_found(lease, job, upload_bytes)
     else:
-        _find_by_count(lease, job, listed)
+        _find_by_count(lease, job, listed, upload_bytes)
 
 
 def _send_again(lease: Lease) -> None:
     with moving_job(lease) as row:
         row.state = JobState.INTENDED
+        row.unclear_since = None
         row.due_at = clock.now()
         wake("routing.submit_jobs")
         reach(FaultPoint.FIND_UNSENT)
@@ -95,48 +97,74 @@ def _not_found(lease: Lease, job: ProviderJob, upload_bytes: int) -> None:
             reach(FaultPoint.FIND_ABSENT)
 
 
-def _find_by_count(lease: Lease, job: ProviderJob, listed: Sequence[ListedJob]) -> None:
+def _find_by_count(lease: Lease, job: ProviderJob, listed: Sequence[ListedJob], upload_bytes: int) -> None:
     """Take the one job that can be ours, or go on looking; people are asked when time does not make it clear."""
     assert job.submitting_at is not None, "a job is submitting from an instant on"
     at = clock.now()
     with moving_job(lease) as row:
-        candidates = _candidates(row, listed)
-        rivals = _rivals(row)
+        candidates = _candidates(row, listed, upload_bytes)
+        rivals = _rivals(row, candidates, upload_bytes)
         if len(candidates) == 1 and candidates[0].row_count == row.row_count and not rivals:
             _log.warning("job %s is taken to be %s until its results prove it", row.token, candidates[0].batch_ref)
-            _run(row, candidates[0].batch_ref, "")
+            run_job(row, candidates[0].batch_ref, "")
             reach(FaultPoint.FIND_ADOPTED)
             return
         row.state = JobState.UNKNOWN
         row.try_count = F("try_count") + 1
         row.due_at = at + backoff(job.try_count, None)
         if at >= job.submitting_at + _ASK_PEOPLE_AFTER:
+            row.unclear_since = row.unclear_since or at
+            row.candidates = [_shown(entry) for entry in candidates[:_SHOWN_CANDIDATES]]
             row.last_error = (
                 f"{UNCLEAR}: {len(candidates)} jobs at the provider may be this one, and {rivals} others of ours are"
                 " looked for like it; nothing is sent again until a person has decided"
             )
 
 
-def _candidates(job: ProviderJob, listed: Sequence[ListedJob]) -> list[ListedJob]:
-    """Give what may be the job: without a token, as many rows or not counted yet, and claimed by no job of ours."""
+def _candidates(job: ProviderJob, listed: Sequence[ListedJob], upload_bytes: int) -> list[ListedJob]:
+    """Give what may be the job: no token, as many rows or not counted yet, made when ours can be, claimed by nobody."""
     fitting = [
         entry
         for entry in listed
         if entry.token is None
         and entry.row_count in {None, job.row_count}
         and entry.batch_ref not in job.disproved_batch_refs
+        and _can_be_made(job, entry, upload_bytes)
     ]
     refs = [entry.batch_ref for entry in fitting]
     claimed = set(ProviderJob.objects.filter(batch_ref__in=refs).values_list("batch_ref", flat=True))
     return [entry for entry in fitting if entry.batch_ref not in claimed]
 
 
-def _rivals(job: ProviderJob) -> int:
-    """Count the other jobs of the account that are sent or looked for now and have as many rows."""
+def _can_be_made(job: ProviderJob, entry: ListedJob, upload_bytes: int) -> bool:
+    """Say whether what a provider lists can come from the job's last sending, by the clocks."""
+    if job.submitting_at is None:
+        return False
+    latest = job.submitting_at + timedelta(seconds=longest_submit_seconds(upload_bytes)) + _CLOCK_MARGIN
+    return job.submitting_at - _CLOCK_MARGIN <= entry.created_at <= latest
+
+
+def _rivals(job: ProviderJob, candidates: Sequence[ListedJob], upload_bytes: int) -> int:
+    """Count the account's other jobs that are sent or looked for, with as many rows, and may be the same candidate.
+
+    One of long ago is no rival: nothing that its sending can have made is a candidate now.
+    """
     others = ProviderJob.objects.filter(
         account_id=job.account_id, row_count=job.row_count, state__in=[JobState.SUBMITTING, JobState.UNKNOWN]
+    ).exclude(pk=job.pk)
+    return sum(
+        # Without a candidate every one that looks for the same is told of.
+        not candidates or any(_can_be_made(other, entry, upload_bytes) for entry in candidates)
+        for other in others.only("submitting_at", "row_count")
     )
-    return others.exclude(pk=job.pk).count()
+
+
+def _shown(entry: ListedJob) -> dict[str, str | int | None]:
+    return {
+        "batch_ref": entry.batch_ref,
+        "row_count": entry.row_count,
+        "created_at": int(entry.created_at.timestamp()),
+    }
 
 
 def disprove_job(job: ProviderJob) -> None:
@@ -157,14 +185,16 @@ def disprove_job(job: ProviderJob) -> None:
 def record_submitted(lease: Lease, batch_ref: str, input_ref: str) -> None:
     """Write that the provider has the job, by its reference."""
     with moving_job(lease) as row:
-        _run(row, batch_ref, input_ref)
+        run_job(row, batch_ref, input_ref)
         reach(FaultPoint.SUBMIT_BEFORE_COMMIT)
     reach(FaultPoint.SUBMIT_AFTER_COMMIT)
 
 
-def _run(job: ProviderJob, batch_ref: str, input_ref: str) -> None:
+def run_job(job: ProviderJob, batch_ref: str, input_ref: str) -> None:
+    """Let the locked job run under a provider's reference; its first poll follows."""
     at = clock.now()
     job.state = JobState.RUNNING
+    job.unclear_since = None
     job.batch_ref = batch_ref
     job.input_ref = input_ref
     job.submitted_at = at

@@ -16,7 +16,7 @@ from routing.models import BatchEnding, JobState, ProviderJob, RowOutcome, SubLa
 from routing.providers.base import Fault
 
 ENQUEUED_TOKENS_LIMIT = "enqueued_tokens_limit"
-# Nobody can tell whether a job was sent: operators are asked. A job's ``last_error`` begins with it.
+# Nobody can tell whether a job was sent: operators are asked.
 UNCLEAR = "submit_is_unclear"
 
 
@@ -91,7 +91,7 @@ class _Standing:
         if JobState.ENDED in states:
             return SubLaneState.COLLECTING, ""
         if states & {JobState.SUBMITTING, JobState.UNKNOWN}:
-            is_unclear = any(job.state == JobState.UNKNOWN and job.last_error.startswith(UNCLEAR) for job in self._jobs)
+            is_unclear = any(job.unclear_since for job in self._jobs)
             return SubLaneState.SUBMITTING, UNCLEAR if is_unclear else ""
         for job in self._jobs:
             if job.state == JobState.INTENDED and job.last_error:

@@ -19,10 +19,11 @@ from ground import clock
 from ground.errors import NotFound
 from routing.forms import OperatorBatchFilterForm
 from routing.models import Batch, ProviderJob, SubLane, SubLaneState
-from routing.oversight import any_batch_by_id, any_batch_page, jobs_with_origin, moved_work
+from routing.oversight import any_batch_by_id, any_batch_page, jobs_with_origin, moved_work, unclear_jobs
 from routing.selectors import BatchPage, sub_lanes_of, sub_lanes_of_batches
 from routing.views.batches import detail_of
 from routing.views.cancelling import may_cancel
+from routing.views.deciding import may_decide
 from routing.views.lists import REGION, ROWS_PER_PAGE, list_frame, list_row
 from routing.views.polling import ENDED, Poll, poll_of
 
@@ -53,7 +54,7 @@ def any_batch_list(request: HttpRequest, _user: User) -> HttpResponse:
     is_region = region_asked_for(request) == REGION
     if is_region and request.GET.get("v") == frame["version"]:
         return HttpResponse(status=204)
-    context = {**frame, "active_nav": "any-batches", "at": at}
+    context = {**frame, "active_nav": "any-batches", "at": at, "unclear_jobs": unclear_jobs()}
     return render(request, f"routing/{'_' if is_region else ''}any_batch_list.html", context)
 
 
@@ -88,6 +89,7 @@ def any_batch_detail(request: HttpRequest, user: User, batch_id: str) -> HttpRes
             "customer": batch.organisation,
             "jobs": jobs,
             "moves": moved_work(jobs),
+            "decidable_ids": {job.pk for job in jobs if may_decide(user.staff_role, job)},
             "may_cancel": may_cancel(user.staff_role, batch),
         }
     )

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
+import pytest
 
 from billing.models import Hold
 from catalog.domain.records import Rotation
@@ -15,9 +16,15 @@ from routing.models import Batch
 from routing.payloads import open_payload
 from simulators.running import RunningSimulator
 from tests.api.world import Api, error_of, row
+from tests.harness.world import keep_models_in_service
 from tests.routing.engine.lanes import FIRST, SECOND, add_lane, rotate
 
 MINI, OTHER, SUCCESSOR = "gpt-4o-mini", "gpt-4o", "gpt-4.1-mini"
+
+
+@pytest.fixture(autouse=True)
+def models_stay(db: None) -> None:
+    keep_models_in_service()
 
 
 def retire(slug: str, *, successor: str | None) -> None:

@@ -71,6 +71,21 @@ def _open_cancel(page: Page) -> None:
     expect(page.get_by_role("dialog").get_by_role("button", name="Cancel the batch")).to_be_visible()
 
 
+def unclear(world: World) -> ProviderJob:
+    """A job of which nobody can tell whether it was sent, and two at the provider that may be it."""
+    return scenes.unclear(world.accepted(name="unclear"), "msgbatch_01AbCdEfGhJkMnPqRsTuVwXy", "msgbatch_02AbCdEfGhJk")
+
+
+def _all_with_an_unclear_job(world: World) -> str:
+    unclear(world)
+    return _ALL
+
+
+def _open_decision(page: Page) -> None:
+    page.get_by_role("link", name="Decide").click()
+    expect(page.get_by_role("dialog").get_by_role("button", name="Decide")).to_be_visible()
+
+
 def _results(batch: Batch) -> str:
     return f"{_LIST}{batch.public_id}/results"
 
@@ -131,5 +146,25 @@ OF_BATCHES = (
         seen_by="operator",
         make=lambda world: f"{_ALL}{submitted(world).public_id}/cancel/",
         others={**_OF_STAFF, "support": 403},
+    ),
+    PageCase(
+        name="batches of all, a job unclear",
+        url_name="routing:any-batch-list",
+        seen_by="operator",
+        make=_all_with_an_unclear_job,
+    ),
+    PageCase(
+        name="unclear job",
+        url_name="routing:unclear-job-decide",
+        seen_by="operator",
+        make=lambda world: f"/ops/jobs/{unclear(world).token}/decide/",
+        others={**_OF_STAFF, "support": 403},
+    ),
+    PageCase(
+        name="any batch, a job unclear",
+        url_name="routing:any-batch-detail",
+        seen_by="operator",
+        make=lambda world: f"{_ALL}{unclear(world).batch.public_id}/",
+        act=_open_decision,
     ),
 )

@@ -16,6 +16,7 @@ from catalog.selectors import current_catalog
 from catalog.services.rotation import rotate_lane
 from catalog.services.sla import record_sla_snapshot
 from tests.harness.clock import Clock
+from tests.harness.world import keep_models_in_service
 
 PAGE = "/ops/lanes/"
 KEY = ("gpt-4o", "openai-direct")
@@ -131,6 +132,7 @@ def test_polling_answers_nothing_until_something_moves(desk: Client, operator: U
     ],
 )
 def test_filters_stand_in_the_address(desk: Client, query: dict[str, str], count: int) -> None:
+    keep_models_in_service()
     assert len(_rows(desk.get(PAGE, query))) == count
 
 

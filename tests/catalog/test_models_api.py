@@ -12,6 +12,7 @@ from accounts.services.organisations import create_api_key, create_organisation
 from catalog.domain.records import Rotation
 from catalog.services.rotation import rotate_lane
 from tests.harness.clock import Clock
+from tests.harness.world import keep_models_in_service
 
 
 @pytest.fixture
@@ -29,6 +30,7 @@ def _get(api: Client, name: str, status: int = 200) -> dict[str, Any]:
 
 
 def test_the_list_has_openais_shape_and_only_what_is_offered(api: Client) -> None:
+    keep_models_in_service()
     answer = api.get("/v1/models").json()
     assert answer["object"] == "list"
     assert len(answer["data"]) == 100

@@ -6,14 +6,29 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import anthropic
+import psycopg
 import pytest
 from anthropic.types.messages.batch_create_params import Request
 
+from accounts.models import StaffRole, User
 from catalog.domain.records import Rotation
 from catalog.models import Provider
 from ground import clock
-from routing.models import Batch, BatchStatus, JobState, ProviderJob, SubLane, SubLaneState
+from ground.errors import InvalidRequest, NotFound
+from ground.leases import LeaseLost
+from routing.models import (
+    Batch,
+    BatchStatus,
+    JobState,
+    ProviderJob,
+    SubLane,
+    SubLaneState,
+    UnclearChoice,
+    UnclearDecision,
+)
 from routing.services import collect, dispatch
+from routing.services.closing import cancel_batch
+from routing.services.deciding import decide_unclear_job
 from routing.services.provider_accounts import set_provider_account
 from simulators.anthropic.running import running_simulator
 from simulators.running import RunningSimulator
@@ -62,7 +77,8 @@ def sent_without_an_answer(engine: Engine, claude: RunningSimulator, *contents: 
     batch = engine.accept(asked(*contents))
     while dispatch.start_next_sub_lane():
         pass
-    assert STEPS["submit"]()
+    while engine.job(batch).state == JobState.INTENDED:
+        assert STEPS["submit"]()
     assert engine.job(batch).state == JobState.UNKNOWN
     return batch
 
@@ -162,6 +178,109 @@ def test_two_of_ours_that_look_alike_are_not_exchanged(engine: Engine, claude: R
     engine.go_on(minutes=12)
     assert {engine.job(batch).batch_ref for batch in batches} == {""}
     assert {engine.standing(batch)[1] for batch in batches} == {"submit_is_unclear"}
+
+
+def unclear(engine: Engine, claude: RunningSimulator, *contents: str, kind: str = "cut_before") -> ProviderJob:
+    """The job of a batch of which people are asked whether it was sent."""
+    batch = sent_without_an_answer(engine, claude, *contents, kind=kind)
+    engine.go_on(minutes=12)
+    job = engine.job(batch)
+    assert job.unclear_since is not None
+    return job
+
+
+def test_one_of_long_ago_that_nobody_decided_hinders_no_new_one(engine: Engine, claude: RunningSimulator) -> None:
+    old = unclear(engine, claude, "a", "b")
+    engine.pass_time(3_600)
+    batch = engine.finish(sent_without_an_answer(engine, claude, "c", "d"))
+    assert (batch.status, batch.completed_count) == (BatchStatus.COMPLETED, 2)
+    old.refresh_from_db()
+    assert (old.state, old.candidates) == (JobState.UNKNOWN, [])
+
+
+def test_what_people_send_again_is_sent_once_more(engine: Engine, claude: RunningSimulator) -> None:
+    job = unclear(engine, claude, "a", "b")
+    decide(job, UnclearChoice.SEND_AGAIN)
+    batch = engine.finish(job.batch)
+    assert (batch.status, batch.completed_count) == (BatchStatus.COMPLETED, 2)
+    assert claude.control.call_count("batches.create") == 2
+
+
+def test_what_people_adopt_is_proven_by_its_rows(engine: Engine, claude: RunningSimulator) -> None:
+    claude.control.change_settings(rows_per_second=0)
+    # A stranger's job of as many rows: two may be ours.
+    batch = sent_without_an_answer(engine, claude, "a", "b")
+    strange = send_as_a_stranger(claude, 2)
+    engine.go_on(minutes=12)
+    job = engine.job(batch)
+    (ours,) = {candidate["batch_ref"] for candidate in job.candidates} - {strange}
+    with pytest.raises(InvalidRequest, match="that may be this one"):
+        decide(job, UnclearChoice.ADOPT, "msgbatch_of_nobody")
+    decide(job, UnclearChoice.ADOPT, ours)
+    claude.control.change_settings(rows_per_second=None)
+    engine.finish(batch)
+    assert (batch.completed_count, engine.job(batch).batch_ref) == (2, ours)
+    assert claude.control.call_count("batches.create") == 2
+
+
+def test_rows_of_what_people_give_up_fail_where_no_other_lane_has_the_pin(
+    engine: Engine, claude: RunningSimulator
+) -> None:
+    job = unclear(engine, claude, "a", "b")
+    decide(job, UnclearChoice.GIVE_UP)
+    batch = engine.finish(job.batch)
+    # No other lane with this pin is in rotation, and nothing else of the batch was ever sent.
+    assert (batch.status, batch.failed_count, batch.charge_micro_usd) == (BatchStatus.FAILED, 2, 0)
+    assert {line["error"]["code"] for line in result_lines(batch)} == {"provider_error"}
+
+
+def test_a_decision_is_made_once_with_a_reason(engine: Engine, claude: RunningSimulator) -> None:
+    job = unclear(engine, claude, "a", "b")
+    with pytest.raises(InvalidRequest, match="3 to 200 characters"):
+        decide(job, UnclearChoice.GIVE_UP, reason=" x ")
+    lease = claim_job()
+    decide(job, UnclearChoice.SEND_AGAIN)
+    with pytest.raises(InvalidRequest, match="any more"):
+        decide(job, UnclearChoice.GIVE_UP)
+    with pytest.raises(NotFound):
+        decide_unclear_job(token="lh_none", choice=UnclearChoice.GIVE_UP, reason="Gone", user=person())
+    # Who looked for it meanwhile has lost it.
+    with pytest.raises(LeaseLost):
+        lease.renew()
+    (decision,) = UnclearDecision.objects.all()
+    assert (decision.choice, decision.reason, decision.decided_by.name) == ("send_again", "Seen there", "Olu Operator")
+
+
+@pytest.mark.parametrize(
+    "change", ["UPDATE routing_uncleardecision SET reason = 'x'", "DELETE FROM routing_uncleardecision"]
+)
+def test_decisions_are_only_added_to(
+    engine: Engine, claude: RunningSimulator, owner_cursor: psycopg.Cursor, app_cursor: psycopg.Cursor, change: str
+) -> None:
+    decide(unclear(engine, claude, "a"), UnclearChoice.SEND_AGAIN)
+    with pytest.raises(psycopg.errors.RestrictViolation):
+        owner_cursor.execute(change)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        app_cursor.execute(change)
+
+
+def test_a_cancelled_batch_asks_nobody_for_long(engine: Engine, claude: RunningSimulator) -> None:
+    job = unclear(engine, claude, "a", "b")
+    cancel_batch(organisation=job.batch.organisation, public_id=job.batch.public_id)
+    engine.go_on(minutes=14)
+    assert engine.job(job.batch).state == JobState.UNKNOWN
+    batch = engine.finish(job.batch, minutes=5)
+    assert (batch.status, batch.charge_micro_usd) == (BatchStatus.CANCELLED, 0)
+
+
+def person() -> User:
+    return User.objects.filter(name="Olu Operator").first() or User.objects.create_user(
+        email="olu@lanehouse.example", name="Olu Operator", staff_role=StaffRole.OPERATOR, created_at=clock.now()
+    )
+
+
+def decide(job: ProviderJob, choice: UnclearChoice, batch_ref: str = "", reason: str = "Seen there") -> None:
+    decide_unclear_job(token=job.token, choice=choice, reason=reason, user=person(), batch_ref=batch_ref)
 
 
 def test_results_of_another_job_are_never_ours_and_the_right_one_is_looked_for(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
+from django.db import transaction
 from django.test import Client
 
 from accounts.models import MemberRole, Organisation, StaffRole, User
@@ -12,7 +13,8 @@ from accounts.services.organisations import add_member
 from billing.domain.records import SettlementRequest
 from billing.services.settlement import settle_batch
 from ground import clock
-from routing.models import Batch, RowOutcome, SubLane
+from routing.models import Batch, JobState, ProviderJob, RowOutcome, SubLane
+from routing.services.sub_lanes import follow_jobs
 from simulators.running import RunningSimulator
 from tests.harness.clock import Clock
 from tests.harness.world import Tenant, do_due_steps
@@ -114,6 +116,31 @@ def running(batch: Batch, *, completed: int, failed: int, reported: int = 0, age
         due_at=None,
     )
     return in_state(batch, "in_progress", completed_count=completed, failed_count=failed, due_at=None)
+
+
+def unclear(batch: Batch, *candidates: str) -> ProviderJob:
+    """The job of a batch, sent half an hour ago: people are asked whether it arrived; the candidates' counts fit."""
+    do_due_steps()
+    job = ProviderJob.objects.get(batch=batch)
+    at = clock.now()
+    ProviderJob.objects.filter(pk=job.pk).update(
+        state=JobState.UNKNOWN,
+        batch_ref="",
+        submitting_at=at - timedelta(minutes=30),
+        submitted_at=None,
+        polled_at=None,
+        unclear_since=at - timedelta(minutes=20),
+        candidates=[
+            {"batch_ref": ref, "row_count": job.row_count, "created_at": int(at.timestamp()) - 1_790}
+            for ref in candidates
+        ],
+        last_error=f"submit_is_unclear: {len(candidates)} jobs at the provider may be this one",
+        due_at=at + timedelta(hours=1),
+    )
+    with transaction.atomic():
+        follow_jobs(job.sub_lane_id)
+    job.refresh_from_db()
+    return job
 
 
 _NO_TOKENS = (

@@ -77,8 +77,8 @@ def test_ten_and_a_hundred_rows_take_the_same_queries(
     batch = scenes.accepted(tenant)
     for numbers in (range(1, 10), range(10, 100)):
         copies(batch, numbers)
-        # Session, user, batches, sub-lanes, the frame's membership.
-        with django_assert_num_queries(5):
+        # Session, user, batches, sub-lanes, jobs to be decided, the frame's membership.
+        with django_assert_num_queries(6):
             operator.get(PAGE)
 
 
