@@ -17,8 +17,9 @@ import numpy.typing as npt
 WEIGHT_SCALE = 8_192
 PAIR_COUNT = 65_536
 TABLE_PATH = Path(__file__).resolve().parent.parent / "data" / "pair-weights.i16.gz"
-TABLE_ORDER = ("o200k", "cl100k", "llama3", "qwen3", "deepseek3", "tekken", "gemma3", "claude_legacy")
 CLOSED = "closed"
+CLAUDE_LEGACY = "claude_legacy"
+TABLE_ORDER = ("o200k", "cl100k", "llama3", "qwen3", "deepseek3", "tekken", "gemma3", CLAUDE_LEGACY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ _FACTS: dict[str, tuple[int, int, int | None, int, int]] = {
     "deepseek3": (1, 2, None, 40, 850),
     "tekken": (2, 1, None, 40, 1_000),
     "gemma3": (5, 4, None, 40, 1_000),
-    "claude_legacy": (4, 3, None, 40, 850),
+    CLAUDE_LEGACY: (4, 3, None, 40, 850),
     CLOSED: (5, 5, None, 40, 1_000),
 }
 

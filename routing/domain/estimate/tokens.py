@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from routing.domain.estimate.images import ImagePart, ImageRule, ceiling_image_tokens, estimated_image_tokens
 from routing.domain.estimate.tables import WEIGHT_SCALE, Vocabulary
-from routing.domain.estimate.tools import ToolCost, tool_cost
+from routing.domain.estimate.tools import ToolCost, schema_constants, tool_cost
 from routing.domain.estimate.weights import RowLiterals, RowTexts, prepare_texts, weigh_rows
 
 TokenCounts = npt.NDArray[np.int64]
@@ -22,12 +22,13 @@ CLOSED_BAND_PERCENT = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowExtras:
-    """What a row holds beside strings: tools (parsed), images, token lists, and constants."""
+    """What a row holds beside strings: tools (parsed), images, token lists, and whether its answer has a schema."""
 
     tools: tuple[Any, ...] = ()
     tools_key: bytes = b""
     images: tuple[ImagePart, ...] = ()
     listed_tokens: int = 0
+    has_schema: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -131,6 +132,7 @@ def _extras(facts: RowFacts, rules: ModelRules) -> tuple[TokenCounts, TokenCount
     bound, rule = constant.copy(), rules.image_rule
     literals: dict[int, bytes] = {}
     costs: dict[bytes, ToolCost] = {}
+    schema_constant, schema_bound = schema_constants(rules.vocabulary)
     for position, extras in facts.extras.items():
         constant[position] += extras.listed_tokens + sum(estimated_image_tokens(image, rule) for image in extras.images)
         bound[position] += extras.listed_tokens + sum(ceiling_image_tokens(image, rule) for image in extras.images)
@@ -141,4 +143,7 @@ def _extras(facts: RowFacts, rules: ModelRules) -> tuple[TokenCounts, TokenCount
             literals[position] = cost.literal
             constant[position] += cost.constant_tokens
             bound[position] += cost.ceiling_tokens
+        elif extras.has_schema:
+            constant[position] += schema_constant
+            bound[position] += schema_bound
     return constant, bound, literals

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from routing.domain.estimate.tables import CLOSED, Vocabulary
+from routing.domain.estimate.tables import CLAUDE_LEGACY, CLOSED, Vocabulary
 
 PROPERTIES_TOKENS = 3
 PROPERTY_TOKENS = 3
@@ -42,7 +42,7 @@ def tool_cost(tools: tuple[Any, ...], vocabulary: Vocabulary) -> ToolCost:
     if vocabulary.ruled_tool_tokens is None:
         return ToolCost(
             literal=orjson.dumps(as_json.decode()),
-            constant_tokens=CLOSED_PREAMBLE_TOKENS if vocabulary.name == CLOSED else 0,
+            constant_tokens=CLOSED_PREAMBLE_TOKENS if vocabulary.name in {CLOSED, CLAUDE_LEGACY} else 0,
             ceiling_tokens=CLOSED_PREAMBLE_TOKENS_AT_MOST,
         )
     texts: list[str] = []
@@ -55,6 +55,18 @@ def tool_cost(tools: tuple[Any, ...], vocabulary: Vocabulary) -> ToolCost:
         constant_tokens=constant_tokens,
         ceiling_tokens=max(0, len(as_json) - len(counted.encode())) + constant_tokens,
     )
+
+
+def schema_constants(vocabulary: Vocabulary) -> tuple[int, int]:
+    """Give what an answer's schema adds to the estimate and to the ceiling, besides its text.
+
+    The old Claude models are held to a schema by a tool that they must call, so it brings a tool's preamble; of a
+    closed vocabulary's other models it may. Where tools are given too, the preamble is theirs and comes once.
+    """
+    if vocabulary.ruled_tool_tokens is not None:
+        return 0, 0
+    constant_tokens = CLOSED_PREAMBLE_TOKENS if vocabulary.name == CLAUDE_LEGACY else 0
+    return constant_tokens, CLOSED_PREAMBLE_TOKENS_AT_MOST
 
 
 def _ruled(tool: object, texts: list[str], per_function_tokens: int) -> int:

@@ -9,7 +9,7 @@ where the plain decode leaves a doubt. The slow twin in the tests proves that bo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
@@ -170,7 +170,8 @@ def _read_parts(columns: _Columns, contents: Contents, are_strings: npt.NDArray[
             continue
         columns.own_literals[row], images = parts
         if images:
-            columns.extras[row] = RowExtras(images=tuple(images))
+            extras = columns.extras.get(row, RowExtras())
+            columns.extras[row] = replace(extras, images=tuple(images))
 
 
 def _read_raw(columns: _Columns, raw_texts: RawTexts, values: Sequence[Any], given: Sequence[int]) -> list[int]:
@@ -185,9 +186,9 @@ def _read_raw(columns: _Columns, raw_texts: RawTexts, values: Sequence[Any], giv
         if known.schemas:
             plain = columns.literals.of_row(row) if row not in columns.own_literals else columns.own_literals[row]
             columns.own_literals[row] = [*plain, *known.schemas]
+            columns.extras[row] = replace(columns.extras.get(row, RowExtras()), has_schema=True)
         if known.tools:
-            images = columns.extras[row].images if row in columns.extras else ()
-            columns.extras[row] = RowExtras(tools=known.tools, tools_key=text, images=images)
+            columns.extras[row] = replace(columns.extras.get(row, RowExtras()), tools=known.tools, tools_key=text)
     return quotes
 
 

@@ -39,10 +39,13 @@ def counted_body(body: Mapping[str, Any], endpoint: Endpoint) -> CountedBody:
     if isinstance(body.get("instructions"), str):
         texts.append(body["instructions"])
         message_count += 1
-    texts.extend(schemas(body))
+    held = tuple(schemas(body))
+    texts.extend(held)
     tools = tuple(body.get("tools") or ()) + tuple(body.get("functions") or ())
     key = orjson.dumps(tools) if tools else b""
-    extras = RowExtras(tools=tools, tools_key=key, images=tuple(images)) if tools or images else None
+    extras = None
+    if tools or images or held:
+        extras = RowExtras(tools=tools, tools_key=key, images=tuple(images), has_schema=bool(held))
     literals = tuple(orjson.dumps(text) for text in texts)
     return CountedBody(literals=literals, message_count=message_count, extras=extras)
 

@@ -18,6 +18,7 @@ from routing.domain.estimate.images import (
     image_rule,
 )
 from routing.domain.estimate.tables import TABLE_ORDER, TABLE_PATH, WEIGHT_SCALE, vocabulary_named
+from routing.domain.estimate.tokens import ModelRules, RowExtras, RowFacts, estimate_rows
 from routing.domain.estimate.tools import tool_cost
 from routing.domain.estimate.weights import RowLiterals, RowTexts, prepare_texts, weigh_rows
 
@@ -93,6 +94,35 @@ def test_tools_count_by_the_published_rule() -> None:
     # 7 a function, 3 for having properties, 3 each, two enum items 3 x 2 - 3, 12 at the end
     assert cost.constant_tokens == 7 + 3 + 3 + 3 + 3 + 12
     assert orjson.loads(cost.literal) == "weather:Tell it\ncity:string:Where\nc\nf\nunit:string:"
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "added_by_tools", "added_by_schema"),
+    # Anthropic publishes 346 tokens before the tools of Claude 3.5 and at most 530 of any model; an answer's schema is
+    # a tool of the old models, and those newer ones that take it as it is may add as much.
+    [("claude_legacy", 346, (346, 530)), ("closed", 346, (0, 530)), ("o200k_base", 12, (0, 0))],
+)
+def test_tools_and_schemas_bring_their_hidden_preamble_once(
+    vocabulary: str, added_by_tools: int, added_by_schema: tuple[int, int]
+) -> None:
+    def constants(**extras: Any) -> tuple[int, int]:
+        """What a row of one message has beside its texts, less its framing: in the estimate and in the ceiling."""
+        ones = np.ones(1, dtype=np.int64)
+        facts = RowFacts(message_counts=0 * ones, limits=ones, choices=ones, extras={0: RowExtras(**extras)})
+        rules = ModelRules(
+            vocabulary=vocabulary_named(vocabulary),
+            image_rule=image_rule("gpt-4o"),
+            max_output_tokens=10,
+            makes_output=True,
+        )
+        counted = estimate_rows(prepared([b'""']), 0, facts, rules)
+        return int(counted.input_tokens[0]), int(counted.ceiling_input_tokens[0])
+
+    assert constants() == (0, 0)
+    assert constants(has_schema=True) == added_by_schema
+    assert tool_cost((), vocabulary_named(vocabulary)).constant_tokens == added_by_tools
+    with_tools = constants(tools=({},), tools_key=b"[{}]")
+    assert constants(tools=({},), tools_key=b"[{}]", has_schema=True) == with_tools
 
 
 @pytest.mark.parametrize("tool", [5, {}, {"function": None}, {"function": {"parameters": {"properties": {"a": 1}}}}])
