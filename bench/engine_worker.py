@@ -41,6 +41,7 @@ def _prepare(*, base_url: str, row_count: int, bytes_per_row: int) -> None:
     from routing.domain.quoting import QuoteSettings
     from routing.services import quotes
     from routing.services.batches import accept_quote
+    from routing.workflows import DEFAULT_WORKFLOW
     from tests.harness.world import make_tenant, use_simulator
 
     use_simulator(base_url)
@@ -48,7 +49,7 @@ def _prepare(*, base_url: str, row_count: int, bytes_per_row: int) -> None:
     wide = QuoteSettings(limits=FileLimits(maximum_rows=1_000_000))
     with mock.patch.object(quotes, "_quote_settings", return_value=wide):
         body = mixed_rows(row_count, bytes_per_row=bytes_per_row)
-        made = quotes.create_quote(caller=tenant.caller, body=body, workflow_name=None)
+        made = quotes.create_quote(caller=tenant.caller, body=body, workflow=DEFAULT_WORKFLOW)
     batch = accept_quote(caller=tenant.caller, quote_id=made.answer["id"], metadata=None).batch
     print(batch.public_id, flush=True)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from ninja import Schema
+from ninja import Field, Schema
 
 
 class QuoteCommand(Schema):
@@ -21,6 +21,72 @@ class BatchCreate(Schema, extra="forbid"):
     endpoint: str | None = None
     completion_window: str | None = None
     metadata: dict[str, Any] | None = None
+
+
+class ConstraintsBody(Schema, extra="forbid"):
+    """What a lane must meet; an empty list or null allows all.
+
+    The highest rates are compared with the lane's sell rates, in micro-USD per million tokens; `finish_by_minutes` with
+    its p95 completion. Equal is allowed.
+    """
+
+    regions: list[str] = Field(default_factory=list)
+    providers_allowed: list[str] = Field(default_factory=list)
+    providers_denied: list[str] = Field(default_factory=list)
+    max_input_rate_micro_usd_per_mtok: int | None = None
+    max_output_rate_micro_usd_per_mtok: int | None = None
+    finish_by_minutes: int | None = None
+
+
+class WorkflowUpdate(Schema, extra="forbid"):
+    """The body of `PATCH /v1/workflows/{workflow}`: what is not named stays; `constraints` are replaced as a whole."""
+
+    penalty_micro_usd_per_minute: int | None = None
+    penalty_micro_usd_per_percent: int | None = None
+    fan_out: bool | None = None
+    webhook_mode: Literal["gather", "each"] | None = None
+    constraints: ConstraintsBody | None = None
+
+
+class WorkflowCreate(WorkflowUpdate):
+    """The body of `POST /v1/workflows`: what is not named is as in the default profile."""
+
+    name: str
+
+
+class WorkflowOut(Schema):
+    """A workflow as it is now; `version` counts its edits from 1."""
+
+    id: str
+    object: str
+    name: str
+    version: int
+    created_at: int
+    updated_at: int
+    archived_at: int | None
+    penalty_micro_usd_per_minute: int
+    penalty_micro_usd_per_percent: int
+    fan_out: bool
+    webhook_mode: Literal["gather", "each"]
+    constraints: ConstraintsBody
+
+
+class WorkflowListOut(Schema):
+    """A page of workflows."""
+
+    object: str
+    data: list[WorkflowOut]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+
+
+class WorkflowDeletedOut(Schema):
+    """A workflow that was archived."""
+
+    id: str
+    object: str
+    deleted: bool
 
 
 class DuplicateOut(Schema):
@@ -106,12 +172,23 @@ class QuoteLaneOut(Schema):
 
 
 class CandidateOut(Schema):
-    """One lane as it was judged for a model group."""
+    """One lane as it was judged for a model group. `constraint` names the workflow's, where that took the lane out.
+
+    `score_micro_usd` = `charge_micro_usd` (tokens x rates / 1,000,000, each rounded half to even, and one fee)
+    + `latency_penalty_micro_usd` (`p95_completion_minutes` x the penalty per minute)
+    + `error_penalty_micro_usd` (`error_ppm` x the penalty per percent / 10,000, rounded down).
+    """
 
     lane_id: str
     eligible: bool
     reason: str | None
     reason_text: str | None
+    constraint: str | None
+    input_rate_micro_usd_per_mtok: int | None
+    output_rate_micro_usd_per_mtok: int | None
+    p95_completion_minutes: int
+    error_ppm: int
+    sample_count: int
     charge_micro_usd: int | None
     latency_penalty_micro_usd: int | None
     error_penalty_micro_usd: int | None
@@ -119,9 +196,22 @@ class CandidateOut(Schema):
 
 
 class ExplanationOut(Schema):
-    """Why a model group goes where it goes."""
+    """Why a model group goes where it goes. The first chosen lane is its primary lane.
+
+    At that lane's rates the tokens give the group's figures without fees. Its part of the reservation is
+    min(ceiling, max(high, estimate x (1 + `margin_basis_points` / 10,000))), rounded up.
+    """
 
     model: str
+    row_count: int
+    input_tokens: int
+    output_tokens: int
+    low_input_tokens: int
+    low_output_tokens: int
+    high_input_tokens: int
+    high_output_tokens: int
+    ceiling_input_tokens: int
+    ceiling_output_tokens: int
     chosen_lane_ids: list[str]
     runner_up_lane_id: str | None
     margin_micro_usd: int | None
@@ -138,8 +228,18 @@ class DroppedOut(Schema):
     row_count: int
 
 
+class ScoringOut(Schema):
+    """What lanes were judged by: the workflow's penalties, the fee of one lane, the margin on the hold."""
+
+    penalty_micro_usd_per_minute: int
+    penalty_micro_usd_per_percent: int
+    fan_out: bool
+    fee_micro_usd: int
+    margin_basis_points: int
+
+
 class QuoteOut(Schema):
-    """A quote."""
+    """A quote. `workflow_version` 0 is the house's own profile."""
 
     id: str
     object: str
@@ -147,6 +247,7 @@ class QuoteOut(Schema):
     created_at: int
     expires_at: int
     workflow: str
+    workflow_version: int
     row_count: int
     model_count: int
     catalog_version: int
@@ -155,6 +256,7 @@ class QuoteOut(Schema):
     sufficient_credit: bool
     estimate: EstimateOut
     lanes: list[QuoteLaneOut]
+    scoring: ScoringOut
     explanation: list[ExplanationOut]
     dropped: list[DroppedOut]
     timings_ms: dict[str, float]

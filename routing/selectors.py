@@ -15,10 +15,8 @@ from accounts.selectors import DATABASE_NOW
 from ground.errors import InvalidRequest, NotFound
 from ground.filters import EVER, Span
 from ground.ids import created_at_of, is_public_id
-from routing.domain.scoring import WorkflowProfile
 from routing.models import Batch, BatchStatus, ProviderJob, Quote, RowOutcome, StoredFile, SubLane
 
-DEFAULT_WORKFLOW = WorkflowProfile()
 PAGE_DEFAULT = 20
 PAGE_MAX = 100
 
@@ -233,14 +231,3 @@ def file_by_id(*, organisation: Organisation, public_id: str) -> StoredFile:
     if stored is None:
         raise NotFound(f"There is no file {public_id[:60]!r}.", param="file_id")
     return stored
-
-
-def workflow_named(name: str | None) -> WorkflowProfile:
-    """Give a workflow's profile. Until customers keep their own, there is the default one.
-
-    Raises:
-        NotFound: There is none of this name.
-    """
-    if name in {None, "", DEFAULT_WORKFLOW.name}:
-        return DEFAULT_WORKFLOW
-    raise NotFound(f"There is no workflow {str(name)[:60]!r}; leave it out for the default.", param="workflow")

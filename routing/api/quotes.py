@@ -14,6 +14,7 @@ from routing.api.answers import JSON_LINES, caller_of, errors_of, json_answer
 from routing.schemas import QuoteCommand, QuoteOut
 from routing.selectors import quote_by_id
 from routing.services.quotes import create_quote, quote_answer
+from routing.workflows import workflow_named
 
 router = Router(tags=["quotes"])
 _COMMAND_MAX_BYTES = 4_096
@@ -34,12 +35,13 @@ def create_model_quote(request: HttpRequest, workflow: str | None = None) -> Htt
     """
     started_ns = time.perf_counter_ns()
     caller = caller_of(request)
+    profile = workflow_named(caller.organisation, workflow)
     body = read_body(request)
     read_ns = time.perf_counter_ns()
     file_id = _command(request, body)
     if file_id is not None:
         raise NotFound(f"There is no file {file_id[:60]!r}.", param="input_file_id")
-    made = create_quote(caller=caller, body=body, workflow_name=workflow)
+    made = create_quote(caller=caller, body=body, workflow=profile)
     timings_ms = {"read": round((read_ns - started_ns) / 1e6, 3), **made.timings_ms}
     timings_ms["total"] = round((time.perf_counter_ns() - started_ns) / 1e6, 3)
     response = json_answer({**made.answer, "timings_ms": timings_ms}, status=201)

@@ -6,7 +6,7 @@ Used when an attempt failed on the lane's side, and when a lane leaves rotation 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from catalog.domain.records import Catalog, Lane
@@ -41,7 +41,8 @@ def next_lane(
         catalog: With its SLA snapshot; a lane whose median is longer than the time left is no help.
         rows: What needs a lane.
         providers: Where there is an account to run them with.
-        workflow: Whose penalties rank the lanes. The charge of the rows does not change, so no fee is counted.
+        workflow: Whose penalties rank the lanes, and who may run them where. The charge of the rows does not change,
+            so no fee is counted and no highest rate holds; the time is the batch's window.
         at: The instant by which a model or a lane counts as retired.
     """
     model = catalog.models.get(rows.model_slug)
@@ -60,7 +61,8 @@ def next_lane(
     demand = GroupDemand(
         row_count=rows.row_count, input_tokens=rows.input_tokens, output_tokens=0, judgements=rows.judgements
     )
-    eligible = rank_lanes(lanes, catalog.sla, workflow, demand, 0).eligible
+    here = replace(workflow, constraints=workflow.constraints.of_place())
+    eligible = rank_lanes(lanes, catalog.sla, here, demand, 0).eligible
     return eligible[0].lane if eligible else None
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from catalog.domain.records import Catalog, Lane, Model, Rates
 from routing.domain.plan import QuotedGroup, QuotedLane, QuotePlan
+from routing.domain.scoring import WorkflowProfile
 
 
 class LanePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,12 +70,16 @@ class GroupPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the engine needs of a quote. Reservations of the groups add up to the quote's, fees included."""
+    """Everything the engine needs of a quote. Reservations of the groups add up to the quote's, fees included.
+
+    ``workflow`` is the customer's as it was when the quote was made.
+    """
 
     total_micro_usd: int
     ceiling_micro_usd: int
     fee_micro_usd: int
     groups: tuple[GroupPlan, ...]
+    workflow: WorkflowProfile = WorkflowProfile()
 
     def to_bytes(self) -> bytes:
         """Give the stored form."""
@@ -93,6 +98,7 @@ def pin(plan: QuotePlan, catalog: Catalog) -> BatchPlan:
         ceiling_micro_usd=plan.estimate.ceiling_micro_usd,
         fee_micro_usd=plan.estimate.fee_micro_usd,
         groups=tuple(_group(group, catalog) for group in plan.groups),
+        workflow=plan.workflow,
     )
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from catalog.domain.records import Endpoint, LaneHealth, Rates
 from routing.domain.parameters.judgement import SaidParameter
 from routing.domain.placement import RowPlacement
+from routing.domain.scoring import WorkflowProfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +30,14 @@ class QuoteEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCharge:
-    """One group's figures **without** fees. Ceiling tokens are the worst case that the ceiling was priced from."""
+    """One group's figures **without** fees, and the tokens each was priced from."""
 
     input_tokens: int
     output_tokens: int
+    low_input_tokens: int
+    low_output_tokens: int
+    high_input_tokens: int
+    high_output_tokens: int
     ceiling_input_tokens: int
     ceiling_output_tokens: int
     usage_charge_micro_usd: int
@@ -75,12 +80,18 @@ class QuotedLane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotedCandidate:
-    """One lane as judged: its terms where it was eligible, else a reason code and a sentence."""
+    """One lane as judged: its terms where it was eligible, else a reason code and a sentence.
+
+    ``sell`` is None where it has no rate.
+    """
 
     lane_id: str
     eligible: bool
     reason: str | None
     reason_text: str | None
+    constraint: str | None
+    sell: Rates | None
+    health: LaneHealth
     charge_micro_usd: int
     latency_penalty_micro_usd: int
     error_penalty_micro_usd: int
@@ -89,7 +100,7 @@ class QuotedCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupExplanation:
-    """Why a group's lanes were chosen. ``text`` holds every figure needed to compute the scores by hand."""
+    """Why a group's lanes were chosen. ``candidates`` hold what ``text`` says, and what it leaves out."""
 
     model_slug: str
     chosen_lane_ids: tuple[str, ...]
@@ -119,11 +130,13 @@ class QuotedGroup:
 class QuotePlan:
     """A whole quote before it is stored: figures, pins, reasons, and where each row lies and goes.
 
-    ``timings_ns`` has the nanoseconds of each step by name.
+    ``fee_micro_usd`` is the fee of one sub-lane. ``timings_ns`` has the nanoseconds of each step by name.
     """
 
     endpoint: Endpoint
-    workflow_name: str
+    workflow: WorkflowProfile
+    fee_micro_usd: int
+    margin_basis_points: int
     quoted_at: datetime
     catalog_version: int
     sla_version: int

@@ -37,6 +37,10 @@ def price_group(
     return GroupCharge(
         input_tokens=estimate.input,
         output_tokens=estimate.output,
+        low_input_tokens=low.input,
+        low_output_tokens=low.output,
+        high_input_tokens=high.input,
+        high_output_tokens=high.output,
         ceiling_input_tokens=worst.input,
         ceiling_output_tokens=worst.output,
         usage_charge_micro_usd=_rounded(estimate, sell),

@@ -18,6 +18,7 @@ from routing.domain.estimate.images import image_rule
 from routing.domain.estimate.tables import vocabulary_named
 from routing.domain.estimate.tokens import ModelRules, RowFacts, RowTokens, estimate_rows
 from routing.domain.estimate.weights import prepare_texts
+from routing.domain.explaining import explain
 from routing.domain.jsonl import exact, fast
 from routing.domain.jsonl.faults import RowFault
 from routing.domain.jsonl.table import FileLimits, RowTable
@@ -38,7 +39,6 @@ from routing.domain.scoring import (
     GroupDemand,
     Ranking,
     WorkflowProfile,
-    explain,
     rank_lanes,
 )
 from routing.domain.splitting import Share, split_group
@@ -101,7 +101,9 @@ def make_quote_plan(
     quoted = tuple(_quote_groups(body, table, models, catalog, workflow, settings, columns, watch))
     plan = QuotePlan(
         endpoint=table.endpoint,
-        workflow_name=workflow.name,
+        workflow=workflow,
+        fee_micro_usd=settings.fee_micro_usd,
+        margin_basis_points=settings.margin_basis_points,
         quoted_at=at,
         catalog_version=catalog.version,
         sla_version=catalog.sla.version,
@@ -206,7 +208,7 @@ def _quote_groups(
         demand = replace(_demand(tokens), judgements=judge_lanes(lanes, partial(bodies_of, body, table, rows)))
         ranking = rank_lanes(lanes, catalog.sla, workflow, demand, settings.fee_micro_usd)
         if not ranking.eligible:
-            refuse_group(resolved, ranking, demand, table, rows)
+            refuse_group(resolved, workflow, ranking, demand, table, rows)
         watch.lap("score")
         shares = split_group(
             ranking.eligible, tokens.input_tokens, fan_out=workflow.fan_out, fill_percent=settings.fill_percent
@@ -216,7 +218,7 @@ def _quote_groups(
             columns.lane_indexes[rows[share.start : share.stop]] = first_lane + offset
         columns.lane_count += len(shares)
         watch.lap("split")
-        quoted = _quote_group(index, first_lane, resolved, tokens, shares, ranking, workflow, settings)
+        quoted = _quote_group(index, first_lane, resolved, tokens, shares, ranking, settings)
         yield say_judgements(quoted, shares, demand, partial(_share_bodies, body, table, rows))
         watch.lap("price")
 
@@ -259,7 +261,6 @@ def _quote_group(
     tokens: RowTokens,
     shares: tuple[Share, ...],
     ranking: Ranking,
-    workflow: WorkflowProfile,
     settings: QuoteSettings,
 ) -> QuotedGroup:
     primary = ranking.eligible[0]
@@ -287,7 +288,7 @@ def _quote_group(
         row_count=len(tokens.input_tokens),
         charge=charge,
         lanes=tuple(lanes),
-        explanation=_explanation(resolved, shares, ranking, workflow, _demand(tokens), settings),
+        explanation=_explanation(resolved, shares, ranking, settings),
     )
 
 
@@ -323,25 +324,15 @@ def _quote_lane(
 
 
 def _explanation(
-    resolved: ResolvedModel,
-    shares: tuple[Share, ...],
-    ranking: Ranking,
-    workflow: WorkflowProfile,
-    demand: GroupDemand,
-    settings: QuoteSettings,
+    resolved: ResolvedModel, shares: tuple[Share, ...], ranking: Ranking, settings: QuoteSettings
 ) -> GroupExplanation:
-    text = explain(ranking, workflow, demand, settings.fee_micro_usd)
-    if len(shares) > 1:
-        second = shares[1].candidate.lane.lane_id
-        moved_count = shares[1].stop - shares[1].start
-        text += f" It would be over {settings.fill_percent} % full, so {moved_count} rows go to {second}."
     return GroupExplanation(
         model_slug=resolved.model.slug,
         chosen_lane_ids=tuple(share.candidate.lane.lane_id for share in shares),
         runner_up_lane_id=ranking.runner_up.lane.lane_id if ranking.runner_up else None,
         margin_micro_usd=ranking.margin_micro_usd,
         candidates=tuple(map(_candidate, (*ranking.eligible, *ranking.rejected))),
-        text=text,
+        text=explain(resolved.model.slug, ranking, shares, settings.fill_percent),
     )
 
 
@@ -351,6 +342,9 @@ def _candidate(candidate: Candidate) -> QuotedCandidate:
         eligible=candidate.eligible,
         reason=candidate.reason,
         reason_text=candidate.reason_text,
+        constraint=candidate.constraint,
+        sell=candidate.lane.rate_card.sell if candidate.lane.rate_card else None,
+        health=candidate.health,
         charge_micro_usd=candidate.charge_micro_usd,
         latency_penalty_micro_usd=candidate.latency_penalty_micro_usd,
         error_penalty_micro_usd=candidate.error_penalty_micro_usd,

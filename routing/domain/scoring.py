@@ -8,9 +8,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from billing.domain.money import round_pico_to_micro
 from catalog.domain.records import Lane, LaneHealth, Rotation, SlaSnapshot
+from routing.domain.constraints import LaneConstraints, breach_of
 from routing.domain.parameters.judgement import LaneJudgement
 
 PPM_PER_PERCENT = 10_000
@@ -26,18 +28,24 @@ class WebhookMode(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowProfile:
-    """What a customer says waiting and failing are worth, whether to fan out, and how to tell of batches."""
+    """What a customer says waiting and failing are worth, what a lane must meet, and how to tell of batches.
+
+    ``version`` counts the edits of a customer's workflow from 1; 0 is the house's own profile, ``default``.
+    """
 
     name: str = "default"
+    version: int = 0
     penalty_micro_usd_per_minute: int = 500
     penalty_micro_usd_per_percent: int = 5_000
     fan_out: bool = True
     webhook_mode: WebhookMode = WebhookMode.GATHER
+    constraints: LaneConstraints = field(default_factory=LaneConstraints)
 
 
 class RejectionCode(enum.StrEnum):
-    """Why a lane was not a candidate."""
+    """Why a lane was not a candidate, beside the workflow's own constraints."""
 
+    NO_ADAPTER = "no_adapter"
     OUT_OF_ROTATION = "out_of_rotation"
     DRAIN = "drain"
     NO_RATE = "no_rate"
@@ -63,7 +71,8 @@ class Candidate:
     """One lane judged for one group.
 
     ``score_micro_usd`` = ``charge_micro_usd`` (the lane's own sell rates, with one fee) + ``latency_penalty_micro_usd``
-    + ``error_penalty_micro_usd``. A rejected lane has a ``reason`` code, a ``reason_text`` and zero terms.
+    + ``error_penalty_micro_usd``. A rejected lane has a ``reason`` code, a ``reason_text`` and zero terms;
+    ``constraint`` names the workflow's constraint where that is the reason.
     """
 
     lane: Lane
@@ -71,6 +80,7 @@ class Candidate:
     eligible: bool
     reason: str | None = None
     reason_text: str | None = None
+    constraint: str | None = None
     charge_micro_usd: int = 0
     latency_penalty_micro_usd: int = 0
     error_penalty_micro_usd: int = 0
@@ -117,40 +127,27 @@ def rank_lanes(
     return Ranking(eligible=tuple(eligible), rejected=tuple(rejected))
 
 
-def explain(ranking: Ranking, workflow: WorkflowProfile, demand: GroupDemand, fee_micro_usd: int) -> str:
-    """Say in a few sentences why the best lane won, with every figure needed to compute the scores by hand."""
-    best, second = ranking.eligible[0], ranking.runner_up
-    parts = [f"{best.lane.lane_id} scores {_terms(best, workflow, demand, fee_micro_usd)}, in micro-USD."]
-    if second:
-        terms = _terms(second, workflow, demand, fee_micro_usd)
-        parts.append(f"Next is {second.lane.lane_id} with {terms}: {ranking.margin_micro_usd} more.")
-    elif not ranking.rejected:
-        parts.append("It is the only lane of this model.")
-    parts.extend(f"{item.lane.lane_id} was left out: {item.reason_text}." for item in ranking.rejected)
-    return " ".join(parts)
-
-
-def _terms(candidate: Candidate, workflow: WorkflowProfile, demand: GroupDemand, fee_micro_usd: int) -> str:
-    health, card = candidate.health, candidate.lane.rate_card
-    assert card is not None, "an eligible lane has a rate card"
-    prior = "" if health.sample_count else " (health is the stated prior, n = 0)"
-    return (
-        f"{candidate.score_micro_usd} = charge {candidate.charge_micro_usd}"
-        f" ({demand.input_tokens} in x {card.sell.input_rate_micro_usd_per_mtok}"
-        f" + {demand.output_tokens} out x {card.sell.output_rate_micro_usd_per_mtok} per Mtok + fee {fee_micro_usd})"
-        f" + {health.p95_completion_minutes} min x {workflow.penalty_micro_usd_per_minute}"
-        f" + {health.error_ppm} ppm x {workflow.penalty_micro_usd_per_percent} / {PPM_PER_PERCENT}{prior}"
-    )
+class _Rejection(NamedTuple):
+    code: str
+    text: str
+    constraint: str | None = None
 
 
 def _judge(
     lane: Lane, health: LaneHealth, workflow: WorkflowProfile, demand: GroupDemand, fee_micro_usd: int
 ) -> Candidate:
-    rejection = _rejection(lane, demand)
+    rejection = _rejection(lane, health, workflow.constraints, demand)
     card = lane.rate_card
-    if rejection or card is None:
-        code, text = rejection or (RejectionCode.NO_RATE, "it has no rate that holds now")
-        return Candidate(lane=lane, health=health, eligible=False, reason=code, reason_text=text)
+    if rejection is not None:
+        return Candidate(
+            lane=lane,
+            health=health,
+            eligible=False,
+            reason=rejection.code,
+            reason_text=rejection.text,
+            constraint=rejection.constraint,
+        )
+    assert card is not None, "a lane without a rate is rejected"
     charge_micro_usd = (
         round_pico_to_micro(demand.input_tokens * card.sell.input_rate_micro_usd_per_mtok)
         + round_pico_to_micro(demand.output_tokens * card.sell.output_rate_micro_usd_per_mtok)
@@ -174,19 +171,32 @@ def _public_reason(lane: Lane) -> str:
     return f" ({lane.rotation_reason})" if lane.rotation_reason in PUBLIC_ROTATION_REASONS else ""
 
 
-def _rejection(lane: Lane, demand: GroupDemand) -> tuple[RejectionCode, str] | None:
-    if lane.rotation is Rotation.OUT:
-        return RejectionCode.OUT_OF_ROTATION, f"out of rotation{_public_reason(lane)}"
-    if lane.rotation is Rotation.DRAIN:
-        return RejectionCode.DRAIN, "draining"
-    if lane.rate_card is None:
-        return RejectionCode.NO_RATE, "it has no rate that holds now"
+def _rejection(lane: Lane, health: LaneHealth, constraints: LaneConstraints, demand: GroupDemand) -> _Rejection | None:
+    """Give the first reason against a lane: its own state, then the workflow, then what the group asks."""
+    own = _rejection_by_itself(lane)
+    if own is not None:
+        return own
+    breach = breach_of(constraints, lane, health)
+    if breach is not None:
+        return _Rejection(breach.code, breach.text, breach.constraint)
     if demand.row_count < lane.minimum_rows:
-        return (
+        return _Rejection(
             RejectionCode.BELOW_MINIMUM_ROWS,
             f"it takes {lane.minimum_rows} rows or more, the group has {demand.row_count}",
         )
     judgement = demand.judgements.get(lane.lane_id)
     if judgement is not None and judgement.refused:
-        return RejectionCode.UNSUPPORTED_PARAMETER, judgement.refused[0].reason
+        return _Rejection(RejectionCode.UNSUPPORTED_PARAMETER, judgement.refused[0].reason)
+    return None
+
+
+def _rejection_by_itself(lane: Lane) -> _Rejection | None:
+    if lane.rotation is Rotation.OUT:
+        has_adapter = lane.rotation_reason != RejectionCode.NO_ADAPTER
+        code = RejectionCode.OUT_OF_ROTATION if has_adapter else RejectionCode.NO_ADAPTER
+        return _Rejection(code, f"out of rotation{_public_reason(lane)}")
+    if lane.rotation is Rotation.DRAIN:
+        return _Rejection(RejectionCode.DRAIN, "draining")
+    if lane.rate_card is None:
+        return _Rejection(RejectionCode.NO_RATE, "it has no rate that holds now")
     return None

@@ -5,6 +5,7 @@ from routing.models.files import FilePurpose, StoredFile
 from routing.models.jobs import JobState, ProviderAccount, ProviderJob, UnclearChoice, UnclearDecision
 from routing.models.outcomes import RowOutcome
 from routing.models.quotes import Quote, QuoteStatus
+from routing.models.workflows import Workflow, WorkflowVersion
 
 __all__ = [
     "Batch",
@@ -22,4 +23,6 @@ __all__ = [
     "SubLaneState",
     "UnclearChoice",
     "UnclearDecision",
+    "Workflow",
+    "WorkflowVersion",
 ]

@@ -35,7 +35,6 @@ from routing.models import (
 )
 from routing.payloads import open_payload
 from routing.result_lines import ResultLines, outcomes_in_row_order
-from routing.selectors import workflow_named
 from routing.services.closing import close_jobs, next_look
 from routing.services.notices import tell_of
 
@@ -170,7 +169,7 @@ def _settle(lease: Lease, batch: Batch, files: _StitchedFiles) -> None:
             _end(row, at)
             row.due_at = None
             _end_sub_lanes(batch, plan, sub_lanes, receipt)
-            tell_of(row, sub_lanes, workflow_named(batch.workflow), at)
+            tell_of(row, sub_lanes, plan.workflow, at)
             reach(FaultPoint.FINISH_BEFORE_COMMIT)
 
 

@@ -21,9 +21,9 @@ from routing.domain.asks import judge_lanes
 from routing.domain.moving import RowsToPlace, next_lane
 from routing.domain.parameters.judgement import LaneJudgement
 from routing.domain.pins import BatchPlan, LanePlan, pin_lane
+from routing.domain.scoring import WorkflowProfile
 from routing.models import Batch, BatchEnding, ProviderAccount, ProviderJob, SubLane, SubLaneState
 from routing.payloads import Payload, open_payload
-from routing.selectors import workflow_named
 from routing.services.jobs import Rows, cut_rows, intended_job, next_job_number
 from routing.services.sub_lanes import follow_jobs
 
@@ -55,6 +55,7 @@ def plan_move(job: ProviderJob, rows: Rows, at: datetime) -> Move | None:
         FileNotFoundError: The payload is gone.
     """
     batch, sub_lane = job.batch, job.sub_lane
+    plan = BatchPlan.from_bytes(batch.plan)
     if batch.ending != BatchEnding.NONE or not len(rows):
         return None
     with open_payload(batch.quote_id) as payload:
@@ -67,12 +68,12 @@ def plan_move(job: ProviderJob, rows: Rows, at: datetime) -> Move | None:
             minutes_left=int((batch.expires_at - at).total_seconds() // 60),
             judgements=judge_others(payload, rows, model_slug=sub_lane.model_slug, lane_id=sub_lane.lane_id),
         )
-        lane = find_lane(wanted, kind=job.account.kind, workflow_name=batch.workflow, at=at)
+        lane = find_lane(wanted, kind=job.account.kind, workflow=plan.workflow, at=at)
         if lane is None:
             return None
         account = ProviderAccount.objects.get(provider=lane.provider, kind=job.account.kind)
-        plan = BatchPlan.from_bytes(batch.plan).groups[sub_lane.group_index].quoted_lane(lane.lane_id)
-        pinned = plan or pin_lane(lane, current_catalog().models[lane.model_slug])
+        quoted = plan.groups[sub_lane.group_index].quoted_lane(lane.lane_id)
+        pinned = quoted or pin_lane(lane, current_catalog().models[lane.model_slug])
         parts = tuple(cut_rows(payload, pinned, rows))
         tokens = tuple(int(payload.input_tokens[part].sum()) for part in parts)
     reach(FaultPoint.MOVE_PLANNED)
@@ -86,13 +87,13 @@ def judge_others(payload: Payload, rows: Rows, *, model_slug: str, lane_id: str)
     return judge_lanes(others, lambda: payload.bodies(rows))
 
 
-def find_lane(rows: RowsToPlace, *, kind: str, workflow_name: str, at: datetime) -> Lane | None:
+def find_lane(rows: RowsToPlace, *, kind: str, workflow: WorkflowProfile, at: datetime) -> Lane | None:
     """Give the best lane that may take rows of an organisation of this kind now, or None."""
     return next_lane(
         current_catalog(),
         rows,
         providers=frozenset(ProviderAccount.objects.filter(kind=kind).values_list("provider", flat=True)),
-        workflow=workflow_named(workflow_name),
+        workflow=workflow,
         at=at,
     )
 

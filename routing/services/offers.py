@@ -16,9 +16,10 @@ from accounts.selectors import Caller
 from catalog.domain.records import Catalog, Rotation
 from catalog.selectors import current_catalog
 from ground import clock
-from ground.errors import InvalidRequest, NotFound
+from ground.errors import InvalidRequest
 from routing.domain.moving import RowsToPlace, is_retired
 from routing.domain.pins import BatchPlan, GroupPlan, LanePlan
+from routing.domain.scoring import WorkflowProfile
 from routing.models import Quote
 from routing.payloads import body_naming, open_payload
 from routing.services.moves import find_lane, judge_others
@@ -39,13 +40,13 @@ def check_offer(caller: Caller, quote: Quote, plan: BatchPlan) -> None:
             each with the whole answer of a new ``quote`` of the same file, or null where it cannot be quoted.
     """
     catalog = current_catalog()
-    standings = {group.index: _standing_of(catalog, caller, quote, group) for group in plan.groups}
+    standings = {group.index: _standing_of(catalog, caller, quote, plan, group) for group in plan.groups}
     retired = [group for group in plan.groups if standings[group.index] is _Standing.RETIRED]
     out = [group for group in plan.groups if standings[group.index] is _Standing.OUT]
     if not retired and not out:
         return
     successors = {group.index: _successor(catalog, group) for group in retired}
-    offer = _new_offer(caller, quote, successors)
+    offer = _new_offer(caller, quote, plan.workflow, successors)
     ready = f" The new quote {offer['id']} is ready." if offer else ""
     if retired:
         slug, successor = retired[0].model_slug, successors[retired[0].index]
@@ -66,19 +67,21 @@ def check_offer(caller: Caller, quote: Quote, plan: BatchPlan) -> None:
     )
 
 
-def _standing_of(catalog: Catalog, caller: Caller, quote: Quote, group: GroupPlan) -> _Standing:
+def _standing_of(catalog: Catalog, caller: Caller, quote: Quote, plan: BatchPlan, group: GroupPlan) -> _Standing:
     at = clock.now()
     for planned in group.lanes:
         lane = catalog.lanes.get((group.model_slug, planned.lane_id))
         is_gone = lane is None or is_retired(catalog, lane, at)
         if lane is not None and not is_gone and lane.rotation is not Rotation.OUT:
             continue
-        if not _another_lane_takes(caller, quote, group, planned):
+        if not _another_lane_takes(caller, quote, plan.workflow, group, planned):
             return _Standing.RETIRED if is_gone else _Standing.OUT
     return _Standing.KEPT
 
 
-def _another_lane_takes(caller: Caller, quote: Quote, group: GroupPlan, planned: LanePlan) -> bool:
+def _another_lane_takes(
+    caller: Caller, quote: Quote, workflow: WorkflowProfile, group: GroupPlan, planned: LanePlan
+) -> bool:
     with open_payload(quote.public_id) as payload:
         numbers = payload.rows_of(planned.index)
         rows = RowsToPlace(
@@ -91,7 +94,7 @@ def _another_lane_takes(caller: Caller, quote: Quote, group: GroupPlan, planned:
             judgements=judge_others(payload, numbers, model_slug=group.model_slug, lane_id=planned.lane_id),
         )
     kind, at = caller.organisation.kind, clock.now()
-    return find_lane(rows, kind=kind, workflow_name=quote.workflow, at=at) is not None
+    return find_lane(rows, kind=kind, workflow=workflow, at=at) is not None
 
 
 def _successor(catalog: Catalog, group: GroupPlan) -> str | None:
@@ -99,9 +102,12 @@ def _successor(catalog: Catalog, group: GroupPlan) -> str | None:
     return model.successor_slug if model else None
 
 
-def _new_offer(caller: Caller, quote: Quote, successors: Mapping[int, str | None]) -> dict[str, Any] | None:
+def _new_offer(
+    caller: Caller, quote: Quote, workflow: WorkflowProfile, successors: Mapping[int, str | None]
+) -> dict[str, Any] | None:
     """Quote the same file again, each retired group under its successor; None where that gives no quote.
 
+    The workflow is the quote's own: its later edits are not what was asked for.
     Only files that a direct call would take: a larger one is not parsed while its customer waits for an accept.
     """
     named = {index: slug for index, slug in successors.items() if slug is not None}
@@ -109,7 +115,7 @@ def _new_offer(caller: Caller, quote: Quote, successors: Mapping[int, str | None
         return None
     try:
         body = body_naming(quote.public_id, named)
-        made = create_quote(caller=caller, body=body, workflow_name=quote.workflow)
-    except (FileNotFoundError, InvalidRequest, NotFound):
+        made = create_quote(caller=caller, body=body, workflow=workflow)
+    except (FileNotFoundError, InvalidRequest):
         return None
     return {**made.answer, "timings_ms": made.timings_ms}

@@ -21,11 +21,12 @@ from ground import clock
 from ground.ids import created_at_of, new_public_id
 from routing.blobs import delete_blob
 from routing.domain.pins import pin
-from routing.domain.plan import GroupExplanation, QuotedLane, QuotePlan
+from routing.domain.plan import QuotedCandidate, QuotedGroup, QuotedLane, QuotePlan
 from routing.domain.quoting import QuoteSettings, make_quote_plan
+from routing.domain.scoring import WorkflowProfile
 from routing.models import Quote, QuoteStatus
 from routing.payloads import payload_name, placement_name, store_payload, store_placement
-from routing.selectors import batch_of_quote, quote_has_expired, workflow_named
+from routing.selectors import batch_of_quote, quote_has_expired
 
 _writers_lock = threading.Lock()
 _writers: ThreadPoolExecutor | None = None
@@ -39,20 +40,18 @@ class MadeQuote:
     timings_ms: Mapping[str, float]
 
 
-def create_quote(*, caller: Caller, body: bytes, workflow_name: str | None) -> MadeQuote:
+def create_quote(*, caller: Caller, body: bytes, workflow: WorkflowProfile) -> MadeQuote:
     """Price a file and store the offer.
 
     Args:
         caller: Who asks.
         body: The JSONL file as it came.
-        workflow_name: None for the default profile.
+        workflow: What the customer says lanes are worth and must meet; the quote keeps it as it is now.
 
     Raises:
         RowErrors: Rows are wrong; nothing is stored.
         InvalidRequest: No lane can take a group; nothing is stored.
-        NotFound: No such workflow.
     """
-    workflow = workflow_named(workflow_name)
     started_ns = time.perf_counter_ns()
     now = clock.now()
     quote_id = new_public_id("qt_", now)
@@ -141,7 +140,8 @@ def _answer(quote_id: str, plan: QuotePlan, expires_at: datetime) -> dict[str, A
         "batch_id": None,
         "created_at": int(plan.quoted_at.timestamp()),
         "expires_at": int(expires_at.timestamp()),
-        "workflow": plan.workflow_name,
+        "workflow": plan.workflow.name,
+        "workflow_version": plan.workflow.version,
         "row_count": plan.row_count,
         "model_count": plan.model_count,
         "catalog_version": plan.catalog_version,
@@ -159,7 +159,14 @@ def _answer(quote_id: str, plan: QuotePlan, expires_at: datetime) -> dict[str, A
             "sync_charge_micro_usd": estimate.sync_charge_micro_usd,
         },
         "lanes": [_lane(lane) for lane in plan.lanes],
-        "explanation": [_explanation(group.explanation) for group in plan.groups],
+        "scoring": {
+            "penalty_micro_usd_per_minute": plan.workflow.penalty_micro_usd_per_minute,
+            "penalty_micro_usd_per_percent": plan.workflow.penalty_micro_usd_per_percent,
+            "fan_out": plan.workflow.fan_out,
+            "fee_micro_usd": plan.fee_micro_usd,
+            "margin_basis_points": plan.margin_basis_points,
+        },
+        "explanation": [_explanation(group) for group in plan.groups],
         "dropped": [
             {
                 "lane_id": lane.lane_id,
@@ -206,24 +213,42 @@ def _rates(prefix: str, rates: Rates) -> dict[str, int]:
     }
 
 
-def _explanation(explanation: GroupExplanation) -> dict[str, Any]:
+def _explanation(group: QuotedGroup) -> dict[str, Any]:
+    explanation, charge = group.explanation, group.charge
     return {
         "model": explanation.model_slug,
+        "row_count": group.row_count,
+        "input_tokens": charge.input_tokens,
+        "output_tokens": charge.output_tokens,
+        "low_input_tokens": charge.low_input_tokens,
+        "low_output_tokens": charge.low_output_tokens,
+        "high_input_tokens": charge.high_input_tokens,
+        "high_output_tokens": charge.high_output_tokens,
+        "ceiling_input_tokens": charge.ceiling_input_tokens,
+        "ceiling_output_tokens": charge.ceiling_output_tokens,
         "chosen_lane_ids": list(explanation.chosen_lane_ids),
         "runner_up_lane_id": explanation.runner_up_lane_id,
         "margin_micro_usd": explanation.margin_micro_usd,
-        "candidates": [
-            {
-                "lane_id": candidate.lane_id,
-                "eligible": candidate.eligible,
-                "reason": candidate.reason,
-                "reason_text": candidate.reason_text,
-                "charge_micro_usd": candidate.charge_micro_usd if candidate.eligible else None,
-                "latency_penalty_micro_usd": candidate.latency_penalty_micro_usd if candidate.eligible else None,
-                "error_penalty_micro_usd": candidate.error_penalty_micro_usd if candidate.eligible else None,
-                "score_micro_usd": candidate.score_micro_usd if candidate.eligible else None,
-            }
-            for candidate in explanation.candidates
-        ],
+        "candidates": [_candidate(candidate) for candidate in explanation.candidates],
         "text": explanation.text,
+    }
+
+
+def _candidate(candidate: QuotedCandidate) -> dict[str, Any]:
+    sell, health = candidate.sell, candidate.health
+    return {
+        "lane_id": candidate.lane_id,
+        "eligible": candidate.eligible,
+        "reason": candidate.reason,
+        "reason_text": candidate.reason_text,
+        "constraint": candidate.constraint,
+        "input_rate_micro_usd_per_mtok": sell.input_rate_micro_usd_per_mtok if sell else None,
+        "output_rate_micro_usd_per_mtok": sell.output_rate_micro_usd_per_mtok if sell else None,
+        "p95_completion_minutes": health.p95_completion_minutes,
+        "error_ppm": health.error_ppm,
+        "sample_count": health.sample_count,
+        "charge_micro_usd": candidate.charge_micro_usd if candidate.eligible else None,
+        "latency_penalty_micro_usd": candidate.latency_penalty_micro_usd if candidate.eligible else None,
+        "error_penalty_micro_usd": candidate.error_penalty_micro_usd if candidate.eligible else None,
+        "score_micro_usd": candidate.score_micro_usd if candidate.eligible else None,
     }

@@ -28,7 +28,8 @@ CALLS = {
     ("get", "/v1/models/{model_name}"): {"200", "400", "401", "404", "429", "500", "503"},
 }
 INSIDE = re.compile(
-    r"routing|django|ninja|pydantic|psycopg|celery|selectors|Raises:|Args:|``|Out\"|Answer\"", re.IGNORECASE
+    r"routing|django|ninja|pydantic|psycopg|celery|selectors|Raises:|Args:|``|(?-i:[a-z](?:Out|Answer)\")",
+    re.IGNORECASE,
 )
 
 

@@ -140,6 +140,15 @@ def test_the_explanation_can_be_worked_out_by_hand(quote: dict[str, Any]) -> Non
     text = mini.pop("text")
     assert mini == {
         "model": "gpt-4o-mini",
+        "row_count": 2,
+        "input_tokens": 16,
+        "output_tokens": 40,
+        "low_input_tokens": 15,
+        "low_output_tokens": 20,
+        "high_input_tokens": 17,
+        "high_output_tokens": 40,
+        "ceiling_input_tokens": 24,
+        "ceiling_output_tokens": 40,
         "chosen_lane_ids": ["openai-direct"],
         "runner_up_lane_id": None,
         "margin_micro_usd": None,
@@ -149,6 +158,12 @@ def test_the_explanation_can_be_worked_out_by_hand(quote: dict[str, Any]) -> Non
                 "eligible": True,
                 "reason": None,
                 "reason_text": None,
+                "constraint": None,
+                "input_rate_micro_usd_per_mtok": 75_000,
+                "output_rate_micro_usd_per_mtok": 300_000,
+                "p95_completion_minutes": 30,
+                "error_ppm": 10_000,
+                "sample_count": 0,
                 "charge_micro_usd": 20_013,
                 "latency_penalty_micro_usd": 15_000,
                 "error_penalty_micro_usd": 5_000,
@@ -156,8 +171,17 @@ def test_the_explanation_can_be_worked_out_by_hand(quote: dict[str, Any]) -> Non
             }
         ],
     }
-    for term in ("openai-direct scores 40013 = charge 20013", "+ 30 min x 500", "+ 10000 ppm x 5000 / 10000"):
-        assert term in text
+    assert text == (
+        "openai-direct is the only lane of gpt-4o-mini. Its score: $0.040013 = $0.020013 charge with its fee"
+        " + $0.015000 for 30 min (p95) + $0.005000 for 1 % errors, a stated prior because it has not been measured."
+    )
+    assert quote["scoring"] == {
+        "penalty_micro_usd_per_minute": 500,
+        "penalty_micro_usd_per_percent": 5_000,
+        "fan_out": True,
+        "fee_micro_usd": 20_000,
+        "margin_basis_points": 1_000,
+    }
 
 
 def test_every_step_is_timed_in_the_body_and_in_the_header(response: Any, quote: dict[str, Any]) -> None:

@@ -22,6 +22,7 @@ from ground.fault_points import FaultPoint, marker_of
 from routing.models import Batch, SubLane
 from routing.services.provider_accounts import set_provider_account
 from routing.services.quotes import create_quote
+from routing.workflows import DEFAULT_WORKFLOW
 from simulators.running import RunningSimulator
 from tests.contracts.kits import KINDS, Kind
 from tests.faults.driver import Order
@@ -137,7 +138,7 @@ class Run:
         self._simulator("bedrock").add_fault("cut_before", operation="create_model_invocation_job", times=1)
         # Rows that never are done are there to be cancelled.
         self._simulator("openai").change_settings(rows_per_second=0.0001 if self.is_cancelled else None)
-        self.quote_id = create_quote(caller=self.tenant.caller, body=FILE, workflow_name=None).answer["id"]
+        self.quote_id = create_quote(caller=self.tenant.caller, body=FILE, workflow=DEFAULT_WORKFLOW).answer["id"]
 
     def go_on(self, *points: str, drivers: Sequence[Driver] = ()) -> None:
         """Let processes that may be killed at these points carry the batch on until it has ended and is told."""

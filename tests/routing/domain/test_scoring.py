@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -11,8 +10,10 @@ from hypothesis import strategies as st
 
 from catalog.domain.records import Lane, LaneHealth, Rotation, SlaSnapshot
 from ground.errors import InvalidRequest
+from routing.domain.explaining import explain
 from routing.domain.quoting import QuoteSettings, make_quote_plan
-from routing.domain.scoring import GroupDemand, WorkflowProfile, explain, rank_lanes
+from routing.domain.scoring import GroupDemand, Ranking, WorkflowProfile, rank_lanes
+from routing.domain.splitting import Share
 from tests.routing.domain.sample import (
     AT,
     BEDROCK,
@@ -75,20 +76,24 @@ def test_equal_scores_go_by_charge_and_then_by_lane_id() -> None:
 def test_rejected_lanes_say_why() -> None:
     lanes = [
         lane("a-out", "m", card(1, 1), rotation=Rotation.OUT, rotation_reason="no_adapter"),
-        lane("b-drain", "m", card(1, 1), rotation=Rotation.DRAIN),
-        lane("c-free", "m", None),
-        lane("d-big", "m", card(1, 1), minimum_rows=100),
+        lane("b-broken", "m", card(1, 1), rotation=Rotation.OUT, rotation_reason="the provider is down"),
+        lane("c-drain", "m", card(1, 1), rotation=Rotation.DRAIN),
+        lane("d-free", "m", None),
+        lane("e-big", "m", card(1, 1), minimum_rows=100),
     ]
     ranking = rank_lanes(lanes, snapshot(), DEFAULT, DEMAND, 20_000)
     assert not ranking.eligible
     assert [(item.reason, item.score_micro_usd) for item in ranking.rejected] == [
+        ("no_adapter", 0),
         ("out_of_rotation", 0),
         ("drain", 0),
         ("no_rate", 0),
         ("below_minimum_rows", 0),
     ]
     assert "no_adapter" in str(ranking.rejected[0].reason_text)
-    assert "100 rows" in str(ranking.rejected[3].reason_text)
+    # an operator's own words are for the staff
+    assert ranking.rejected[1].reason_text == "out of rotation"
+    assert "100 rows" in str(ranking.rejected[4].reason_text)
 
 
 def test_a_lane_without_data_gets_the_stated_prior() -> None:
@@ -96,7 +101,7 @@ def test_a_lane_without_data_gets_the_stated_prior() -> None:
     ranking = rank_lanes([only], SlaSnapshot(taken_at=AT, version=1), DEFAULT, DEMAND, 0)
     # 30 min x 500 + 10,000 ppm x 5,000 / 10,000
     assert ranking.eligible[0].score_micro_usd == 15_000 + 5_000
-    assert "n = 0" in explain(ranking, DEFAULT, DEMAND, 0)
+    assert "a stated prior because it has not been measured" in said(ranking)
 
 
 def test_a_workflow_that_minds_neither_waiting_nor_failing_takes_the_cheapest() -> None:
@@ -106,17 +111,30 @@ def test_a_workflow_that_minds_neither_waiting_nor_failing_takes_the_cheapest() 
     assert ranking.eligible[0].lane is cheap
 
 
-def test_the_sentence_is_enough_to_compute_the_scores() -> None:
-    text = explain(rank_lanes(SONNET.lanes, HOUSE.sla, DEFAULT, DEMAND, 20_000), DEFAULT, DEMAND, 20_000)
-    pattern = (
-        r"(\d+) = charge (\d+) \((\d+) in x (\d+) \+ (\d+) out x (\d+) per Mtok \+ fee (\d+)\)"
-        r" \+ (\d+) min x (\d+) \+ (\d+) ppm x (\d+) / (\d+)"
+def said(ranking: Ranking) -> str:
+    return explain("m", ranking, [Share(candidate=ranking.eligible[0], start=0, stop=10)], 90)
+
+
+def test_the_sentence_says_the_winners_terms_and_who_came_next() -> None:
+    assert said(rank_lanes(SONNET.lanes, HOUSE.sla, DEFAULT, DEMAND, 20_000)) == (
+        "anthropic-direct has the lowest score of 2 lanes: $0.075000 = $0.050000 charge with its fee"
+        " + $0.023500 for 47 min (p95) + $0.001500 for 0.3 % errors."
+        " Next is anthropic-bedrock-us-east-1, $0.036500 behind."
     )
-    found = [tuple(map(int, numbers)) for numbers in re.findall(pattern, text)]
-    assert len(found) == 2
-    for score, charge, given_in, rate_in, out, rate_out, fee, minutes, per_minute, ppm, per_percent, whole in found:
-        assert charge == (given_in * rate_in + out * rate_out) // 1_000_000 + fee
-        assert score == charge + minutes * per_minute + ppm * per_percent // whole
+
+
+def test_the_sentence_says_that_a_tie_was_decided_by_the_order() -> None:
+    same = [lane("b", "m", card(1, 1)), lane("a", "m", card(1, 1))]
+    assert "Next is b, with an equal score: the stable order decided." in said(
+        rank_lanes(same, snapshot(*same), DEFAULT, DEMAND, 0)
+    )
+
+
+def test_the_sentence_names_three_lanes_that_were_left_out_and_counts_the_others() -> None:
+    out = [lane(f"x{number}", "m", card(1, 1), rotation=Rotation.DRAIN) for number in range(5)]
+    text = said(rank_lanes([lane("a", "m", card(1, 1)), *out], snapshot(), DEFAULT, DEMAND, 0))
+    assert text.startswith("a is the only lane that can take these rows. Its score: ")
+    assert text.endswith(" Left out: x0 (draining); x1 (draining); x2 (draining); and 2 more.")
 
 
 def test_a_group_below_every_lanes_minimum_is_refused_with_the_minimum() -> None:

@@ -17,6 +17,7 @@ from routing.models import Batch, JobState, ProviderJob, SubLane
 from routing.services import collect, dispatch, finish
 from routing.services.batches import accept_quote
 from routing.services.quotes import create_quote
+from routing.workflows import DEFAULT_WORKFLOW
 from simulators.running import RunningSimulator
 from tests.harness.clock import Clock
 from tests.harness.laws import ENDED, assert_laws
@@ -70,7 +71,7 @@ class Engine:
     def accept(self, body: bytes, tenant: Tenant | None = None) -> Batch:
         """Quote and accept a file."""
         caller = (tenant or self.tenant).caller
-        made = create_quote(caller=caller, body=body, workflow_name=None)
+        made = create_quote(caller=caller, body=body, workflow=DEFAULT_WORKFLOW)
         return accept_quote(caller=caller, quote_id=made.answer["id"], metadata=None).batch
 
     def limit_lane(self, **limits: int) -> None:

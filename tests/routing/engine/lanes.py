@@ -13,6 +13,7 @@ from catalog.services.sla import record_sla_snapshot
 from ground import clock
 from routing.models import Batch, SubLane
 from routing.services.quotes import create_quote
+from routing.workflows import DEFAULT_WORKFLOW
 from tests.routing.engine.kit import MODEL, Engine, chat_file
 
 FIRST = "openai-direct"
@@ -108,7 +109,7 @@ def counts_of(batch: Batch) -> dict[str, tuple[int, int, int, int, int]]:
 def fan_out(engine: Engine, *contents: str) -> Batch:
     """Accept rows of one size over two lanes, half of them on each."""
     body = chat_file(*contents)
-    probe = create_quote(caller=engine.tenant.caller, body=body, workflow_name=None)
+    probe = create_quote(caller=engine.tenant.caller, body=body, workflow=DEFAULT_WORKFLOW)
     row_tokens = probe.answer["estimate"]["input_tokens"] // len(contents)
     half_tokens = row_tokens * (len(contents) // 2)
     add_lane()
