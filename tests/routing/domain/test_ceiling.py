@@ -43,7 +43,7 @@ def random_row(chance: random.Random, number: int) -> dict[str, Any]:
     """A row that leaves open what a customer may leave open, with a tool, a schema or an image now and then."""
     slug = chance.choice(list(RATES))
     body: dict[str, Any] = {"model": slug}
-    turns = [
+    turns: list[dict[str, Any]] = [
         {"role": "user", "content": chance.choice(TEXTS) * chance.randint(1, 4)} for _ in range(chance.randint(1, 3))
     ]
     if chance.random() < 0.3:
