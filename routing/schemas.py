@@ -331,3 +331,21 @@ class FileOut(Schema):
     filename: str
     purpose: str
     status: str
+
+
+class FileListOut(Schema):
+    """A page of files."""
+
+    object: str
+    data: list[FileOut]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+
+
+class FileDeletedOut(Schema):
+    """What is said of a file that was deleted."""
+
+    id: str
+    object: str
+    deleted: bool

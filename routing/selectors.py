@@ -19,6 +19,8 @@ from routing.models import Batch, BatchStatus, ProviderJob, Quote, RowOutcome, S
 
 PAGE_DEFAULT = 20
 PAGE_MAX = 100
+# OpenAI's.
+FILE_PAGE_MAX = 10_000
 
 
 def quote_by_id(*, organisation: Organisation, public_id: str) -> Quote:
@@ -215,19 +217,65 @@ def jobs_of(batch: Batch) -> list[ProviderJob]:
     return list(ProviderJob.objects.filter(batch=batch).order_by("sub_lane__number", F("number")))
 
 
-def file_by_id(*, organisation: Organisation, public_id: str) -> StoredFile:
+def file_by_id(*, organisation: Organisation, public_id: str, param: str = "file_id") -> StoredFile:
     """Give an organisation's file, while it is kept (by the database's clock).
 
+    Args:
+        organisation: Whose file it is.
+        public_id: The file's id.
+        param: What the caller named it by, for the refusal.
+
     Raises:
-        NotFound: It has none with this id, or its time is over.
+        NotFound: It has none with this id, it was deleted, or its time is over.
     """
     stored = None
     if is_public_id(public_id, "file-"):
-        stored = (
-            StoredFile.objects.filter(organisation=organisation, public_id=public_id)
-            .filter(Q(expires_at__isnull=True) | Q(expires_at__gt=DATABASE_NOW))
-            .first()
-        )
+        stored = kept_files(organisation).filter(public_id=public_id).first()
     if stored is None:
-        raise NotFound(f"There is no file {public_id[:60]!r}.", param="file_id")
+        raise NotFound(f"There is no file {public_id[:60]!r}.", param=param)
     return stored
+
+
+def kept_files(organisation: Organisation) -> QuerySet[StoredFile]:
+    """Give an organisation's files that are neither deleted nor over their time."""
+    return StoredFile.objects.filter(organisation=organisation, deleted_at=None).filter(
+        Q(expires_at__isnull=True) | Q(expires_at__gt=DATABASE_NOW)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePage:
+    """One page of files."""
+
+    files: tuple[StoredFile, ...]
+    has_more: bool
+
+
+def file_page(
+    *,
+    organisation: Organisation,
+    after: str | None = None,
+    limit: int = FILE_PAGE_MAX,
+    is_newest_first: bool = True,
+    purpose: str | None = None,
+) -> FilePage:
+    """Give a page of an organisation's files by creation time; ``after`` is the last id of the page before.
+
+    Raises:
+        NotFound: There is no file ``after``.
+        InvalidRequest: ``limit`` is not 1 to 10,000.
+    """
+    if not 1 <= limit <= FILE_PAGE_MAX:
+        raise InvalidRequest(f"limit is 1 to {FILE_PAGE_MAX}.", param="limit")
+    files = kept_files(organisation)
+    if purpose:
+        files = files.filter(purpose=purpose)
+    if after:
+        last = file_by_id(organisation=organisation, public_id=after, param="after")
+        side = "lt" if is_newest_first else "gt"
+        files = files.filter(
+            Q(**{f"created_at__{side}": last.created_at}) | Q(created_at=last.created_at, **{f"pk__{side}": last.pk})
+        )
+    order = ("-created_at", "-pk") if is_newest_first else ("created_at", "pk")
+    page = list(files.order_by(*order)[: limit + 1])
+    return FilePage(files=tuple(page[:limit]), has_more=len(page) > limit)

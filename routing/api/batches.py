@@ -106,9 +106,13 @@ def get_batch_results(
     """
     organisation = caller_of(request).organisation
     batch = batch_by_id(organisation=organisation, public_id=batch_id)
-    if after is not None or batch.results_file is None:
+    if batch.results_file is None:
         return _partial(batch, after)
-    response = stream_of(file_by_id(organisation=organisation, public_id=batch.results_file.public_id))
+    # Once they are deleted or over their time, nothing of them is given in any order.
+    stored = file_by_id(organisation=organisation, public_id=batch.results_file.public_id)
+    if after is not None:
+        return _partial(batch, after)
+    response = stream_of(stored)
     response["X-Incomplete"] = "false"
     return response
 

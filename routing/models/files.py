@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.db import models
+from django.db.models import Q
 
 from accounts.models import Organisation
 
@@ -17,7 +18,11 @@ class FilePurpose(models.TextChoices):
 
 
 class StoredFile(models.Model):
-    """One file. Its bytes are a blob that is written before this row and never changed."""
+    """One file. Its bytes are a blob that is written before this row and never changed.
+
+    The row outlives the bytes, as the record of what was there: a file that was deleted, or whose time is over, answers
+    as if it had never been, and its bytes are removed by the sweep.
+    """
 
     public_id = models.CharField(max_length=40, unique=True)
     organisation = models.ForeignKey(Organisation, models.PROTECT, related_name="+")
@@ -28,10 +33,23 @@ class StoredFile(models.Model):
     blob_name = models.CharField(max_length=200, unique=True)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+    # When the bytes were removed.
+    swept_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        # Lists page by creation time.
-        indexes: ClassVar = [models.Index(fields=["organisation", "-created_at", "-id"], name="file_of_organisation")]
+        indexes: ClassVar = [
+            # Lists page by creation time.
+            models.Index(fields=["organisation", "-created_at", "-id"], name="file_of_organisation"),
+            # The sweep looks for bytes to remove.
+            models.Index(
+                fields=["deleted_at"], condition=Q(swept_at=None, deleted_at__isnull=False), name="file_deleted"
+            ),
+            models.Index(fields=["expires_at"], condition=Q(swept_at=None), name="file_ends"),
+        ]
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(size_bytes__gt=0), name="file_is_not_empty"),
+        ]
 
     def __str__(self) -> str:
         return self.public_id

@@ -64,7 +64,7 @@ def batch_file(_request: HttpRequest, membership: Membership, batch_id: str, kin
     if not may_download(membership):
         raise PermissionDenied("Downloads are for the role admin or developer.")
     stored = getattr(batch, _FILES[kind]) if kind in _FILES else None
-    if stored is None or _are_gone(batch):
+    if stored is None or stored.deleted_at is not None or _are_gone(batch):
         raise Http404("The batch has no such file.")
     # A stream is no HttpResponse by its class, and does all that is asked of one.
     return cast(HttpResponse, stream_of(stored))
@@ -78,6 +78,8 @@ def _found(membership: Membership, batch_id: str) -> Batch:
 
 
 def _are_gone(batch: Batch) -> bool:
-    """Say whether the time is over for which the files are kept."""
-    kept_until = batch.results_file.expires_at if batch.results_file else None
-    return kept_until is not None and kept_until <= clock.now()
+    """Say whether the files were deleted, or the time is over for which they are kept."""
+    results = batch.results_file
+    if results is None:
+        return False
+    return results.deleted_at is not None or (results.expires_at is not None and results.expires_at <= clock.now())

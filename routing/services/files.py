@@ -1,0 +1,122 @@
+"""Files of customers: kept, deleted, and their bytes counted against what an organisation may store."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Q, Sum
+
+from accounts.models import Organisation
+from ground import clock
+from ground.errors import InvalidRequest, PayloadTooLarge
+from ground.ids import created_at_of
+from routing.blobs import WrittenBlob, delete_blob
+from routing.models import Batch, FilePurpose, StoredFile
+from routing.selectors import file_by_id
+
+LIFETIME_MIN_SECONDS = 3_600
+LIFETIME_MAX_SECONDS = 2_592_000
+_ANCHOR = "created_at"
+# The first half of the key of the lock that lets an organisation's uploads be counted one by one.
+_LOCK_CLASS = 0x66696C65
+
+
+def uploaded_blob_name(file_id: str) -> str:
+    """Give the name of an uploaded file's bytes; a folder a day keeps folders small."""
+    return f"files/{created_at_of(file_id):%Y/%m/%d}/{file_id}.jsonl"
+
+
+def checked_lifetime(*, anchor: object, seconds: object, param: str) -> timedelta:
+    """Give how long a file shall be kept: OpenAI's rule, an hour to 30 days from its creation.
+
+    Raises:
+        InvalidRequest: Another anchor, no whole number, or out of bounds.
+    """
+    if anchor != _ANCHOR:
+        raise InvalidRequest(f"'{param}.anchor' is {_ANCHOR!r}.", param=param)
+    if isinstance(seconds, str) and seconds.isdecimal() and len(seconds) <= len(str(LIFETIME_MAX_SECONDS)):
+        seconds = int(seconds)
+    if isinstance(seconds, bool) or not isinstance(seconds, int):
+        raise InvalidRequest(f"'{param}.seconds' is a whole number.", code="invalid_type", param=param)
+    if not LIFETIME_MIN_SECONDS <= seconds <= LIFETIME_MAX_SECONDS:
+        raise InvalidRequest(f"'{param}.seconds' is {LIFETIME_MIN_SECONDS} to {LIFETIME_MAX_SECONDS}.", param=param)
+    return timedelta(seconds=seconds)
+
+
+def check_room(organisation: Organisation, wanted_bytes: int) -> None:
+    """Refuse a file for which an organisation has no room.
+
+    Raises:
+        PayloadTooLarge: Its uploaded files would be more than it may store; says how much there is.
+    """
+    kept = StoredFile.objects.filter(organisation=organisation, purpose=FilePurpose.BATCH, deleted_at=None)
+    stored_bytes = kept.filter(Q(swept_at=None)).aggregate(total=Sum("size_bytes"))["total"] or 0
+    if stored_bytes + wanted_bytes > settings.STORED_FILES_MAX_BYTES:
+        raise PayloadTooLarge(
+            f"The organisation's files have {stored_bytes} bytes; with this one they would be more than the"
+            f" {settings.STORED_FILES_MAX_BYTES} it may store. Delete files that are no longer needed.",
+            param="file",
+            extra={"stored_bytes": stored_bytes, "stored_max_bytes": settings.STORED_FILES_MAX_BYTES},
+        )
+
+
+def keep_file(
+    *, organisation: Organisation, public_id: str, filename: str, written: WrittenBlob, lifetime: timedelta | None
+) -> StoredFile:
+    """Make the row of an uploaded file whose bytes are there already; without a row they are removed again.
+
+    Args:
+        organisation: Whose file it is.
+        public_id: The id by which the blob is named.
+        filename: As it is shown.
+        written: The blob.
+        lifetime: None for the house's.
+
+    Raises:
+        PayloadTooLarge: The organisation has no room for it.
+    """
+    try:
+        with transaction.atomic():
+            _lock_uploads(organisation)
+            check_room(organisation, written.size_bytes)
+            at = clock.now()
+            return StoredFile.objects.create(
+                public_id=public_id,
+                organisation=organisation,
+                purpose=FilePurpose.BATCH,
+                filename=filename,
+                size_bytes=written.size_bytes,
+                sha256=written.sha256,
+                blob_name=written.name,
+                created_at=at,
+                expires_at=at + (lifetime or settings.FILE_LIFETIME),
+            )
+    except BaseException:
+        delete_blob(written.name)
+        raise
+
+
+def delete_file(*, organisation: Organisation, public_id: str) -> StoredFile:
+    """Delete a file: from now on it is not found, and the sweep removes its bytes. The row stays as the record.
+
+    A batch's output and error file hold rows of its results, so these go with the first of them.
+
+    Raises:
+        NotFound: The organisation has no such file.
+    """
+    stored = file_by_id(organisation=organisation, public_id=public_id)
+    with transaction.atomic():
+        gone = [stored.pk]
+        batch = Batch.objects.filter(Q(output_file=stored) | Q(error_file=stored)).first()
+        if batch is not None and batch.results_file_id is not None:
+            gone.append(batch.results_file_id)
+        StoredFile.objects.filter(pk__in=gone, deleted_at=None).update(deleted_at=clock.now())
+    return stored
+
+
+def _lock_uploads(organisation: Organisation) -> None:
+    """Let an organisation's uploads be counted one after another until this transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK_CLASS, organisation.pk])

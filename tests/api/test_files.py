@@ -1,0 +1,258 @@
+"""``/v1/files``: uploads as the SDKs and others send them, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import override_settings
+
+from routing.models import StoredFile
+from routing.services.files import delete_file
+from tests.api.world import PROMPT_WORD, Api, Left, error_of, lines_of, row
+from tests.harness.clock import Clock
+
+BOUNDARY = "b0undary"
+FILE = lines_of(row("a"), row("b"))
+
+
+def part(name: str, content: bytes | str, filename: str | None = None) -> bytes:
+    body = content if isinstance(content, bytes) else content.encode()
+    named = f'; filename="{filename}"' if filename is not None else ""
+    return f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"{named}\r\n\r\n'.encode() + body + b"\r\n"
+
+
+def form(*parts: bytes) -> bytes:
+    return b"".join(parts) + f"--{BOUNDARY}--\r\n".encode()
+
+
+def upload(api: Api, *parts: bytes) -> Any:
+    body = form(*(parts or (part("purpose", "batch"), part("file", FILE, "requests.jsonl"))))
+    return api.post("/v1/files", body, f"multipart/form-data; boundary={BOUNDARY}")
+
+
+def uploaded(api: Api, *parts: bytes) -> dict[str, Any]:
+    response = upload(api, *parts)
+    assert response.status_code == 200, response.content
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def content_of(api: Api, file_id: str) -> bytes:
+    response = api.get(f"/v1/files/{file_id}/content")
+    assert response.status_code == 200
+    return b"".join(response.streaming_content)
+
+
+def blobs() -> list[Path]:
+    return [path for path in settings.STATE_DIR.rglob("*") if path.is_file() and "blobs" in path.parts]
+
+
+def test_an_upload_is_kept_byte_for_byte(api: Api, clock: Clock) -> None:
+    created_at = int(clock.freeze(clock.now()).timestamp())
+    stored = uploaded(api)
+    expected = {
+        "object": "file",
+        "bytes": len(FILE),
+        "created_at": created_at,
+        "expires_at": created_at + 30 * 86_400,
+        "filename": "requests.jsonl",
+        "purpose": "batch",
+        "status": "processed",
+    }
+    assert {name: stored[name] for name in expected} == expected
+    assert api.get(f"/v1/files/{stored['id']}").json() == stored
+    assert content_of(api, stored["id"]) == FILE
+    assert bytes(StoredFile.objects.get().sha256) == hashlib.sha256(FILE).digest()
+
+
+def test_the_parts_may_come_in_any_order_and_the_file_without_a_name(api: Api) -> None:
+    stored = uploaded(api, part("file", FILE), part("purpose", "batch"))
+    assert stored["filename"] == "upload"
+    assert content_of(api, stored["id"]) == FILE
+
+
+def test_bytes_that_look_like_a_boundary_are_kept(api: Api) -> None:
+    odd = FILE + f"\r\n--{BOUNDARY[:-1]}\r\n\r\n--".encode() * 3
+    assert content_of(api, uploaded(api, part("purpose", "batch"), part("file", odd, "a"))["id"]) == odd
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [
+        ("../../etc/passwd", "passwd"),
+        (r"C:\rows\my file.jsonl", "my file.jsonl"),
+        ("a\tb\x7f.jsonl", "a_b_.jsonl"),
+        ("Flüsse.jsonl", "Flüsse.jsonl"),
+        ("", "upload"),
+        ("x" * 300 + ".jsonl", ("x" * 300 + ".jsonl")[-255:]),
+    ],
+)
+def test_a_file_name_is_shown_without_its_folder(api: Api, sent: str, shown: str) -> None:
+    assert uploaded(api, part("purpose", "batch"), part("file", FILE, sent))["filename"] == shown
+
+
+def test_a_lifetime_of_its_own_counts_from_the_creation(api: Api, clock: Clock) -> None:
+    lifetime = [part("expires_after[anchor]", "created_at"), part("expires_after[seconds]", "3600")]
+    stored = uploaded(api, part("purpose", "batch"), *lifetime, part("file", FILE, "a.jsonl"))
+    assert stored["expires_at"] == stored["created_at"] + 3_600
+    clock.advance(seconds=3_601)
+    error_of(api.get(f"/v1/files/{stored['id']}"), 404, "not_found", "file_id")
+    assert api.get("/v1/files").json()["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "code", "param"),
+    [
+        ([part("file", FILE, "a")], "missing_required_parameter", "purpose"),
+        ([part("purpose", "batch")], "missing_required_parameter", "file"),
+        ([part("purpose", "vision"), part("file", FILE, "a")], "invalid_value", "purpose"),
+        ([part("purpose", "batch"), part("file", b"", "a")], "empty_file", "file"),
+        ([part("purpose", "batch"), part("file", FILE), part("file", FILE)], "invalid_value", "file"),
+        ([part("purpose", "batch"), part("purpose", "batch"), part("file", FILE)], "invalid_value", "purpose"),
+        ([part("purpose", "b" * 2_000), part("file", FILE)], "invalid_value", "purpose"),
+        ([part("colour", "red"), part("file", FILE)], "unsupported_parameter", "colour"),
+        (
+            [part("purpose", "batch"), part("expires_after[seconds]", "3600"), part("file", FILE)],
+            "invalid_value",
+            "expires_after",
+        ),
+        *(
+            (
+                [
+                    part("purpose", "batch"),
+                    part("expires_after[anchor]", "created_at"),
+                    part("expires_after[seconds]", seconds),
+                    part("file", FILE),
+                ],
+                code,
+                "expires_after",
+            )
+            for seconds, code in [
+                ("3599", "invalid_value"),
+                ("2592001", "invalid_value"),
+                ("1e4", "invalid_type"),
+                ("9" * 900, "invalid_type"),
+            ]
+        ),
+    ],
+)
+def test_a_form_that_is_not_right_stores_nothing(
+    api: Api, parts: list[bytes], code: str, param: str, nothing_done: Left
+) -> None:
+    error_of(upload(api, *parts), 400, code, param)
+    assert StoredFile.objects.count() == 0
+    assert not list((settings.STATE_DIR / "incoming").iterdir())
+
+
+@pytest.mark.parametrize("cut", [1, len(FILE) // 2, len(FILE) + 150])
+def test_a_form_that_breaks_off_stores_nothing(api: Api, cut: int, nothing_done: Left) -> None:
+    body = form(part("purpose", "batch"), part("file", FILE, "a.jsonl"))
+    response = api.post("/v1/files", body[:-cut], f"multipart/form-data; boundary={BOUNDARY}")
+    # The last two bytes are a line end that nobody needs.
+    assert response.status_code == (200 if cut <= 2 else 400)
+    if cut > 2:
+        assert "Nothing was stored" in error_of(response, 400, "invalid_value")["message"]
+    else:
+        delete_file(organisation=api.tenant.organisation, public_id=response.json()["id"])
+        for path in blobs():
+            path.unlink()
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "multipart/mixed; boundary=x", ""])
+def test_another_type_is_refused(api: Api, content_type: str, nothing_done: Left) -> None:
+    error_of(api.post("/v1/files", FILE, content_type), 415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize("content_type", ["multipart/form-data", f"multipart/form-data; boundary={'x' * 71}"])
+def test_a_form_without_a_good_boundary_is_refused(api: Api, content_type: str, nothing_done: Left) -> None:
+    error_of(api.post("/v1/files", FILE, content_type), 400, "invalid_value")
+
+
+def test_what_is_no_form_at_all_is_refused(api: Api, nothing_done: Left) -> None:
+    error_of(api.post("/v1/files", FILE, f"multipart/form-data; boundary={BOUNDARY}"), 400, "invalid_value")
+
+
+@override_settings(FILE_MAX_BYTES=len(FILE))
+def test_a_file_may_be_as_long_as_the_limit_and_no_longer(api: Api) -> None:
+    uploaded(api)
+    before = len(blobs())
+    longer = part("file", FILE + b"\n", "a.jsonl")
+    error_of(upload(api, part("purpose", "batch"), longer), 413, "payload_too_large", "file")
+    # This one is refused by its declared length alone.
+    error_of(upload(api, part("file", FILE + b"\n" * 70_000, "a.jsonl")), 413, "payload_too_large", "file")
+    assert (StoredFile.objects.count(), len(blobs())) == (1, before)
+
+
+@override_settings(STORED_FILES_MAX_BYTES=2 * len(FILE))
+def test_an_organisation_stores_so_much_and_deleting_makes_room(api: Api, other: Api) -> None:
+    first, _ = uploaded(api), uploaded(api)
+    refused = error_of(upload(api), 413, "payload_too_large", "file")
+    assert (refused["stored_bytes"], refused["stored_max_bytes"]) == (2 * len(FILE), 2 * len(FILE))
+    uploaded(other)
+    assert api.client.delete(f"/v1/files/{first['id']}").status_code == 200
+    uploaded(api)
+
+
+def test_a_deleted_file_is_gone_for_every_call_and_its_row_is_kept(api: Api) -> None:
+    file_id = uploaded(api)["id"]
+    answer = api.client.delete(f"/v1/files/{file_id}", content_type="application/json")
+    assert answer.json() == {"id": file_id, "object": "file", "deleted": True}
+    for response in (
+        api.get(f"/v1/files/{file_id}"),
+        api.get(f"/v1/files/{file_id}/content"),
+        api.client.delete(f"/v1/files/{file_id}"),
+    ):
+        error_of(response, 404, "not_found", "file_id")
+    record = StoredFile.objects.get(public_id=file_id)
+    assert record.deleted_at is not None
+    assert (record.size_bytes, record.filename) == (len(FILE), "requests.jsonl")
+
+
+def test_another_tenants_file_is_not_found(api: Api, other: Api) -> None:
+    file_id = uploaded(other)["id"]
+    for response in (
+        api.get(f"/v1/files/{file_id}"),
+        api.get(f"/v1/files/{file_id}/content"),
+        api.client.delete(f"/v1/files/{file_id}"),
+    ):
+        error_of(response, 404, "not_found", "file_id")
+    error_of(api.get(f"/v1/files?after={file_id}"), 404, "not_found", "after")
+    assert api.get("/v1/files").json()["data"] == []
+    assert content_of(other, file_id) == FILE
+
+
+def test_a_list_is_paged_in_both_orders(api: Api, clock: Clock) -> None:
+    ids = []
+    for _ in range(5):
+        ids.append(uploaded(api)["id"])
+        clock.advance(seconds=1)
+    newest = api.get("/v1/files?limit=2").json()
+    assert [each["id"] for each in newest["data"]] == [ids[4], ids[3]]
+    assert (newest["first_id"], newest["last_id"], newest["has_more"]) == (ids[4], ids[3], True)
+    rest = api.get(f"/v1/files?limit=3&after={ids[3]}").json()
+    assert ([each["id"] for each in rest["data"]], rest["has_more"]) == ([ids[2], ids[1], ids[0]], False)
+    oldest = api.get(f"/v1/files?order=asc&after={ids[1]}").json()
+    assert [each["id"] for each in oldest["data"]] == ids[2:]
+    assert api.get("/v1/files?purpose=batch_output").json() == {
+        "object": "list",
+        "data": [],
+        "first_id": None,
+        "last_id": None,
+        "has_more": False,
+    }
+    assert len(api.get("/v1/files?purpose=batch").json()["data"]) == 5
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=10001", "order=up"])
+def test_a_list_asked_wrongly_is_refused(api: Api, query: str) -> None:
+    error_of(api.get(f"/v1/files?{query}"), 400, "invalid_value", query.split("=", maxsplit=1)[0])
+
+
+def test_a_list_never_holds_what_the_file_says(api: Api) -> None:
+    uploaded(api)
+    assert PROMPT_WORD not in json.dumps(api.get("/v1/files").json())
