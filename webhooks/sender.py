@@ -34,6 +34,8 @@ BODY_KEPT_BYTES: Final = 4_096
 HEADERS_KEPT_CHARACTERS: Final = 4_096
 USER_AGENT: Final = "Lanehouse-Webhooks/1"
 # A name with several addresses gets two tries, and the first may not eat the whole deadline.
+# A receiver that pours interim answers would else keep the loop, which others wait for, busy until its deadline.
+READ_AT_MOST_BYTES: Final = 262_144
 _ADDRESSES_TRIED: Final = 2
 _FIRST_CONNECT_SHARE: Final = 0.4
 _RESOLVER_THREADS: Final = 64
@@ -85,6 +87,43 @@ class _Progress:
     body: bytearray = field(default_factory=bytearray)
 
 
+class _Bounded(httpcore2.AsyncNetworkStream):
+    """A stream of which only so much is read: who says more before or in its answer is cut."""
+
+    def __init__(self, stream: httpcore2.AsyncNetworkStream, room_bytes: int = READ_AT_MOST_BYTES) -> None:
+        self._stream = stream
+        self._room_bytes = room_bytes
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 -- httpcore's interface
+        """Read as the stream does, as long as there is room."""
+        if self._room_bytes <= 0:
+            raise httpcore2.RemoteProtocolError("too much came before an answer")
+        said = await self._stream.read(min(max_bytes, self._room_bytes), timeout)
+        self._room_bytes -= len(said)
+        return said
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 -- httpcore's interface
+        """Write as the stream does."""
+        await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 -- httpcore's interface
+    ) -> httpcore2.AsyncNetworkStream:
+        """Go on in TLS, under the same bound."""
+        return _Bounded(await self._stream.start_tls(ssl_context, server_hostname, timeout), self._room_bytes)
+
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 -- httpcore's interface
+        """Tell what the stream tells."""
+        return self._stream.get_extra_info(info)
+
+
 class _JudgedAddresses(httpcore2.AsyncNetworkBackend):
     """Connects to these addresses and no other, whatever host it is asked for."""
 
@@ -114,7 +153,7 @@ class _JudgedAddresses(httpcore2.AsyncNetworkBackend):
                     raise
             else:
                 self._progress.address, self._stream = address, stream
-                return stream
+                return _Bounded(stream)
         raise AssertionError("a receiver has at least one address")
 
     async def aclose(self) -> None:
