@@ -16,10 +16,10 @@ DATABASE_NOW = Func(function="lanehouse_now", output_field=DateTimeField())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who makes an API call: the organisation and the key it came with."""
+    """Who makes a call: the organisation, and the key it came with; None for a member on a page."""
 
     organisation: Organisation
-    api_key: ApiKey
+    api_key: ApiKey | None
 
 
 def caller_by_key(text: str) -> Caller:

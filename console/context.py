@@ -52,15 +52,20 @@ def _sections(user: User, membership: Membership | None) -> list[dict[str, Any]]
     if user.staff_role != StaffRole.NONE:
         batches = _link("any-batches", "Batches", "routing:any-batch-list", "activity", "g o")
         lanes = _link("lanes", "Lanes", "catalog:lane-list", "route", "g l")
-        sections.append({"label": "Operate", "links": [batches, lanes]})
+        sla = _link("sla", "SLA wall", "catalog:wall", "chart-bar", "g s")
+        sections.append({"label": "Operate", "links": [batches, lanes, sla]})
     return sections
 
 
 def _customer_links(membership: Membership) -> list[dict[str, str]]:
-    links = [_link("batches", "Batches", "routing:batch-list", "stack-2", "g b")]
+    links = [
+        _link("quotes", "Quotes", "routing:quote-list", "tag", "g q"),
+        _link("batches", "Batches", "routing:batch-list", "stack-2", "g b"),
+    ]
     if may_read_money(membership):
         links.append(_link("receipts", "Receipts", "billing:receipt-list", "receipt", "g r"))
     links.append(_link("wallet", "Wallet", "billing:wallet", "wallet", "g m"))
+    links.append(_link("workflows", "Workflows", "routing:workflow-list", "scale", "g f"))
     links.append(_link("webhooks", "Webhooks", "webhooks:endpoint-list", "webhook", "g w"))
     return links
 

@@ -1,11 +1,20 @@
-"""Addresses of the pages of batches: customers' and operators'."""
+"""Addresses of the pages of quotes, batches and workflows: customers' and operators'."""
 
 from django.urls import path
 
-from routing.views import batches, cancelling, deciding, files, operators
+from routing.views import batches, cancelling, deciding, files, operators, quotes, workflows
 
 app_name = "routing"
 urlpatterns = [
+    path("app/quotes/", quotes.quote_list, name="quote-list"),
+    path("app/quotes/new/", quotes.quote_new, name="quote-new"),
+    path("app/quotes/<str:quote_id>/", quotes.quote_detail, name="quote-detail"),
+    path("app/quotes/<str:quote_id>/accept/", quotes.quote_accept, name="quote-accept"),
+    path("app/workflows/", workflows.workflow_list, name="workflow-list"),
+    path("app/workflows/new/", workflows.workflow_new, name="workflow-new"),
+    path("app/workflows/<str:workflow_id>/", workflows.workflow_detail, name="workflow-detail"),
+    path("app/workflows/<str:workflow_id>/edit/", workflows.workflow_edit, name="workflow-edit"),
+    path("app/workflows/<str:workflow_id>/archive/", workflows.workflow_archive, name="workflow-archive"),
     path("app/batches/", batches.batch_list, name="batch-list"),
     path("app/batches/<str:batch_id>/", batches.batch_detail, name="batch-detail"),
     path("app/batches/<str:batch_id>/cancel/", cancelling.batch_cancel, name="batch-cancel"),

@@ -173,6 +173,7 @@ def get_delivery(request: HttpRequest, delivery_id: str) -> DeliveryDetailOut:
 def resend_delivery(request: HttpRequest, delivery_id: str) -> DeliveryOut:
     """Send a delivery again now, with the same `webhook-id`; asked twice before it is sent, it is sent once."""
     caller = _caller(request)
+    assert caller.api_key is not None, "a call of the API comes with a key"
     delivery = deliveries.request_resend(caller.organisation, delivery_id, requested_by=caller.api_key.public_id)
     return DeliveryOut.of(delivery)
 

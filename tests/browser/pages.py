@@ -13,6 +13,8 @@ from routing.models import Batch
 from tests.browser.batch_pages import OF_BATCHES
 from tests.browser.cases import PageCase, Role, World
 from tests.browser.money_pages import NOT_OF_MONEY, OF_MONEY
+from tests.browser.quote_pages import NOT_OF_QUOTES, OF_QUOTES
+from tests.browser.wall_pages import OF_WALL
 from tests.routing.pages import scenes
 
 ROTATE = "/ops/lanes/gpt-4o/openai-direct/rotate/"
@@ -168,6 +170,8 @@ PAGES = (
     *_OF_WEBHOOKS,
     *OF_BATCHES,
     *OF_MONEY,
+    *OF_QUOTES,
+    *OF_WALL,
 )
 # What has an address and no page of its own.
 NOT_PAGES = {
@@ -180,4 +184,5 @@ NOT_PAGES = {
     "webhooks:delivery-resend": "takes a POST",
     "routing:batch-file": "a download",
     **NOT_OF_MONEY,
+    **NOT_OF_QUOTES,
 }

@@ -35,6 +35,8 @@ def shown(watched: Watched, case: PageCase, path: str) -> None:
         watched.expected_statuses.add(case.status)
     assert watched.go(path).status == case.status
     if case.act:
+        # A form that is sent with mistakes comes back with this.
+        watched.expected_statuses.add(422)
         case.act(watched.page)
 
 

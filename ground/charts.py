@@ -1,0 +1,170 @@
+"""Line charts drawn by the server: figures in, SVG coordinates and labels out. What was not measured is a gap.
+
+Pure; the template writes the numbers into attributes, so that a strict content policy holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+WIDTH, HEIGHT = 480, 150
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 8, 10, 22
+_STEPS = (1, 2, 5)
+_GRID_LINES = 3
+_DAY = timedelta(days=1)
+NOT_MEASURED = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A label of an axis and where it stands along it."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One series: a path a stretch without gaps, and the points that stand alone."""
+
+    label: str
+    paths: tuple[str, ...]
+    dots: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A chart ready to be written. ``rows`` is its table: an instant, and each series' figure in words."""
+
+    title: str
+    summary: str
+    lines: tuple[Line, ...]
+    limit_y: float | None
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    rows: tuple[tuple[datetime, tuple[str, ...]], ...]
+
+    width = WIDTH
+    height = HEIGHT
+    left = _LEFT
+    right = WIDTH - _RIGHT
+    bottom = HEIGHT - _BOTTOM
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Figures by bucket, None where nothing was measured."""
+
+    label: str
+    values: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """The chart's span: ``len(values)`` buckets from ``since`` on, labelled in a zone."""
+
+    since: datetime
+    bucket: timedelta
+    count: int
+    zone: ZoneInfo
+
+    def x(self, bucket: int) -> float:
+        """Give where a bucket's middle stands."""
+        return round(_LEFT + (bucket + 0.5) * (WIDTH - _LEFT - _RIGHT) / self.count, 1)
+
+    def ticks(self) -> tuple[Tick, ...]:
+        """Give four labels: times of day within a day, else days."""
+        form = "%H:%M" if self.bucket * self.count <= _DAY else "%d %b"
+        return tuple(
+            Tick(
+                at=round(_LEFT + part * (WIDTH - _LEFT - _RIGHT) / 4, 1),
+                label=(self.since + self.bucket * self.count * part / 4).astimezone(self.zone).strftime(form),
+            )
+            for part in range(4)
+        )
+
+
+def line_chart(
+    title: str,
+    axis: Axis,
+    series: Sequence[Series],
+    say: Callable[[int], str],
+    *,
+    limit: int | None = None,
+) -> Chart:
+    """Give the chart of some series over one span.
+
+    Args:
+        title: What is drawn, with its unit.
+        axis: The span, with as many buckets as each series has values.
+        series: One line each.
+        say: Gives a figure in words, for the axis and the table.
+        limit: A figure drawn as a line of its own.
+    """
+    known = [value for each in series for value in each.values if value is not None]
+    top = _round_up(max([*known, limit or 0, 1]))
+    return Chart(
+        title=title,
+        summary=_summary(known, say),
+        lines=tuple(_line(axis, each, top) for each in series),
+        limit_y=None if limit is None else _y(limit, top),
+        x_ticks=axis.ticks(),
+        y_ticks=tuple(
+            Tick(at=_y(top * part // _GRID_LINES, top), label=say(top * part // _GRID_LINES))
+            for part in range(_GRID_LINES + 1)
+        ),
+        rows=tuple(
+            (
+                axis.since + axis.bucket * bucket,
+                tuple(NOT_MEASURED if value is None else say(value) for value in values),
+            )
+            for bucket, values in enumerate(zip(*(each.values for each in series), strict=True))
+            if any(value is not None for value in values)
+        ),
+    )
+
+
+def _line(axis: Axis, series: Series, top: int) -> Line:
+    paths, dots = [], []
+    for run in _runs(series.values):
+        points = [(axis.x(bucket), _y(value, top)) for bucket, value in run]
+        if len(points) == 1:
+            dots.append(points[0])
+        else:
+            paths.append("M" + " L".join(f"{x} {y}" for x, y in points))
+    return Line(label=series.label, paths=tuple(paths), dots=tuple(dots))
+
+
+def _runs(values: Sequence[int | None]) -> list[list[tuple[int, int]]]:
+    """Give the stretches without gaps, each as its buckets and figures."""
+    runs: list[list[tuple[int, int]]] = []
+    for bucket, value in enumerate(values):
+        if value is None:
+            continue
+        if not runs or runs[-1][-1][0] != bucket - 1:
+            runs.append([])
+        runs[-1].append((bucket, value))
+    return runs
+
+
+def _y(value: int, top: int) -> float:
+    return round(HEIGHT - _BOTTOM - value * (HEIGHT - _TOP - _BOTTOM) / top, 1)
+
+
+def _round_up(value: int) -> int:
+    """Give the next 3, 6 or 15 times a power of ten, so that the grid's thirds are whole figures."""
+    power = 1
+    while True:
+        for step in _STEPS:
+            if step * _GRID_LINES * power >= value:
+                return step * _GRID_LINES * power
+        power *= 10
+
+
+def _summary(known: Sequence[int], say: Callable[[int], str]) -> str:
+    if not known:
+        return "Nothing was measured in this span."
+    return f"Between {say(min(known))} and {say(max(known))}; last {say(known[-1])}."
