@@ -20,10 +20,11 @@ _START_SECONDS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """A running web server and a key for it."""
+    """A running web server, the process that leads it, and a key for it."""
 
     port: int
     api_key: str
+    web_pid: int
 
     def client(self) -> http.client.HTTPConnection:
         """Give a connection that is kept open, as clients keep theirs."""
@@ -59,7 +60,7 @@ def running_product(*, web_workers: int = 1) -> Iterator[Product]:
                 env=environment,
             )
             try:
-                product = Product(port=port, api_key=values["LANEHOUSE_API_KEY"])
+                product = Product(port=port, api_key=values["LANEHOUSE_API_KEY"], web_pid=web.pid)
                 _wait(product)
                 yield product
             finally:

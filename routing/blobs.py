@@ -11,7 +11,7 @@ import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self, cast
@@ -158,6 +158,18 @@ def delete_overtaken(folder: str, fence: int) -> None:
     for file in files:
         if int(file.partition(".")[0]) <= fence:
             default_storage.delete(f"{folder}/{file}")
+
+
+def blob_names(folder: str) -> Iterator[str]:
+    """Give the names of all blobs under a folder, at any depth; one folder's names are in memory at a time."""
+    try:
+        folders, files = default_storage.listdir(folder)
+    except FileNotFoundError:
+        return
+    for file in files:
+        yield f"{folder}/{file}"
+    for inner in folders:
+        yield from blob_names(f"{folder}/{inner}")
 
 
 def _make_name_durable(name: str) -> None:

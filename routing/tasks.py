@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from celery import shared_task
 
-from routing.services import closing, collect, dispatch, finish, lanes, notices
+from routing.services import closing, collect, dispatch, finish, lanes, notices, retention
 
 # A turn ends so that a long queue of one kind does not keep a worker from the others; the sweep calls again.
 _TURN_SECONDS = 20.0
@@ -66,3 +66,15 @@ def ensure_partitions() -> None:
 def gather_notices() -> None:
     """Tell of low-cost batches that have ended."""
     notices.gather_notices()
+
+
+@shared_task(name="routing.sweep_files")
+def sweep_files() -> None:
+    """Remove the bytes of files that are no longer kept."""
+    _while_due(retention.sweep_files)
+
+
+@shared_task(name="routing.sweep_orphans")
+def sweep_orphans() -> None:
+    """Remove uploads that never got a row."""
+    retention.sweep_orphans()
