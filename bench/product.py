@@ -54,7 +54,7 @@ def running_product(*, web_workers: int = 1) -> Iterator[Product]:
                 [
                     *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", "127.0.0.1"),
                     *("--port", str(port), "--workers", str(web_workers), "--http", "1", "--no-ws"),
-                    *("--blocking-threads", "8", "--log-level", "warning", "config.wsgi:application"),
+                    *("--blocking-threads", "64", "--log-level", "warning", "config.wsgi:application"),
                 ],
                 cwd=ROOT,
                 env=environment,

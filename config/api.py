@@ -19,7 +19,9 @@ from billing.api import router as billing_router
 from catalog.api import router as catalog_router
 from config.door import with_doors
 from config.errors import answer_to
+from config.gate import Work, work_of
 from config.openapi import published
+from ground.connections import give_back
 from ground.errors import AuthenticationFailed, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
 from routing.api import router as routing_router
 from webhooks.api import router as webhooks_router
@@ -105,7 +107,11 @@ def authenticate(request: HttpRequest) -> Caller:
     key = text.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "").strip()
     if not key:
         raise AuthenticationFailed("An API key is needed: send 'Authorization: Bearer sk-lh-...'.")
-    return caller_by_key(key)
+    caller = caller_by_key(key)
+    if work_of(request) is Work.UPLOAD:
+        # Next the body is waited for.
+        give_back()
+    return caller
 
 
 api = PublicApi(

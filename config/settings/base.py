@@ -40,6 +40,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "config.middleware.RequestIdMiddleware",
+    "config.gate.GateMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.middleware.PageHeadersMiddleware",
@@ -173,6 +174,12 @@ CONTROL_PLANE_FEE_MICRO_USD = env.integer("LANEHOUSE_FEE_MICRO_USD", 20_000)
 HOLD_MARGIN_BASIS_POINTS = env.integer("LANEHOUSE_HOLD_MARGIN_BASIS_POINTS", 1_000)
 QUOTE_LIFETIME = timedelta(seconds=env.integer("LANEHOUSE_QUOTE_LIFETIME_SECONDS", 1_800))
 QUOTE_BODY_MAX_BYTES = env.integer("LANEHOUSE_QUOTE_BODY_MAX_BYTES", 10 * 1024 * 1024)
+# Requests that one process works on at once; those with a body and those for a file apart (config.gate).
+GATE_PLACES = env.integer("LANEHOUSE_GATE_PLACES", 48)
+GATE_UPLOAD_PLACES = env.integer("LANEHOUSE_GATE_UPLOAD_PLACES", 24)
+GATE_DOWNLOAD_PLACES = env.integer("LANEHOUSE_GATE_DOWNLOAD_PLACES", 12)
+# Files that one process parses and prices at once; more only take the interpreter from each other.
+QUOTE_PLACES = env.integer("LANEHOUSE_QUOTE_PLACES", 2)
 # Above this the body is spooled; the quote's body limit is checked before.
 DATA_UPLOAD_MAX_MEMORY_SIZE = QUOTE_BODY_MAX_BYTES + 1
 # Batches that were charged less are told of together, each 30 s; dearer ones at once.
@@ -198,9 +205,12 @@ LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"masks": {"()": "config.logs.Masks"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["masks"]}},
     "root": {"handlers": ["stderr"], "level": env.text("LANEHOUSE_LOG_LEVEL", "INFO")},
     "loggers": {
+        # Masked where it is said, so that no handler hears more: its lines name addresses.
+        "django.request": {"filters": ["masks"]},
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         # Each sweep is a task each second; what fails is an error and still said.

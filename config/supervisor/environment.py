@@ -65,7 +65,7 @@ def read_options() -> Options:
         host=env.text("LANEHOUSE_HOST", "127.0.0.1"),
         port=_port(),
         web_workers=env.integer("LANEHOUSE_WEB_WORKERS", 1),
-        web_threads=env.integer("LANEHOUSE_WEB_THREADS", 8),
+        web_threads=env.integer("LANEHOUSE_WEB_THREADS", 64),
         engine_processes=env.integer("LANEHOUSE_ENGINE_PROCESSES", 2),
         make_sample=env.flag("LANEHOUSE_SAMPLE", default=True),
         show_sample=env.flag("LANEHOUSE_SAMPLE", default=True) and env.flag("LANEHOUSE_SHOW_SAMPLE", default=True),

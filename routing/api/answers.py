@@ -8,6 +8,7 @@ import orjson
 from django.http import FileResponse, HttpRequest, HttpResponse
 
 from accounts.selectors import Caller
+from ground.connections import give_back
 from routing.blobs import open_blob
 from routing.models import StoredFile
 from routing.schemas import ErrorOut
@@ -36,6 +37,8 @@ def stream_of(stored: StoredFile) -> FileResponse:
     response = FileResponse(
         open_blob(stored.blob_name), as_attachment=True, filename=stored.filename, content_type="application/jsonl"
     )
+    # The rest needs the disk and the reader only.
+    give_back()
     response["Content-Length"] = str(stored.size_bytes)
     response["ETag"] = f'"{bytes(stored.sha256).hex()}"'
     return response

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,6 +19,7 @@ from billing.selectors import wallet
 from catalog.domain.records import Rates
 from catalog.selectors import current_catalog
 from ground import clock
+from ground.errors import ServerBusy
 from ground.ids import created_at_of, new_public_id
 from routing.blobs import delete_blob
 from routing.domain.pins import pin
@@ -28,6 +30,8 @@ from routing.models import Quote, QuoteStatus
 from routing.payloads import payload_name, placement_name, store_payload, store_placement
 from routing.selectors import batch_of_quote, quote_has_expired
 
+_PLANNING_WAIT_SECONDS = 10
+_planning = threading.BoundedSemaphore(settings.QUOTE_PLACES)
 _writers_lock = threading.Lock()
 _writers: ThreadPoolExecutor | None = None
 
@@ -60,7 +64,8 @@ def create_quote(*, caller: Caller, body: bytes, workflow: WorkflowProfile) -> M
     written = _pool().submit(store_payload, quote_id, body)
     try:
         catalog = current_catalog()
-        plan = make_quote_plan(body, catalog, workflow, _quote_settings(), at, timer=time.perf_counter_ns)
+        with _place_for_planning():
+            plan = make_quote_plan(body, catalog, workflow, _quote_settings(), at, timer=time.perf_counter_ns)
         planned_ns = time.perf_counter_ns()
         store_placement(quote_id, plan.placement)
         written.result()
@@ -106,6 +111,17 @@ def quote_answer(caller: Caller, quote: Quote) -> dict[str, Any]:
     answer |= _credit(caller, answer["estimate"]["reservation_micro_usd"])
     answer["timings_ms"] = {}
     return answer
+
+
+@contextmanager
+def _place_for_planning() -> Iterator[None]:
+    """Wait for a place: planning is processor work, and more at once only take the interpreter from each other."""
+    if not _planning.acquire(timeout=_PLANNING_WAIT_SECONDS):
+        raise ServerBusy("The server is busy. Send the same request again.")
+    try:
+        yield
+    finally:
+        _planning.release()
 
 
 def _pool() -> ThreadPoolExecutor:

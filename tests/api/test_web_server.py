@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 
@@ -27,13 +29,15 @@ def address(test_server: TestServer) -> Iterator[tuple[str, int]]:
         port: int = free.getsockname()[1]
     command = [
         *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", "127.0.0.1", "--port", str(port)),
-        *("--workers", "1", "--http", "1", "--blocking-threads", "4", "--no-ws", "config.wsgi:application"),
+        *("--workers", "1", "--http", "1", "--blocking-threads", "16", "--no-ws", "config.wsgi:application"),
     ]
     environment = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "config.settings.test",
         "DATABASE_URL": test_server.app_dsn,
         "LANEHOUSE_STATE_DIR": str(settings.STATE_DIR),
+        "LANEHOUSE_GATE_PLACES": "12",
+        "LANEHOUSE_GATE_UPLOAD_PLACES": "9",
     }
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -56,6 +60,13 @@ def answer_of(response: HTTPResponse, status: int) -> dict[str, Any]:
     assert response.status == status, content
     answer: dict[str, Any] = json.loads(content)
     return answer
+
+
+def quote_status(http: HTTPConnection, tenant: Tenant) -> int:
+    http.request("POST", "/v1/quotes/model", lines_of(row("a")), tenant.headers)
+    response = http.getresponse()
+    response.read()
+    return response.status
 
 
 def test_a_file_in_chunks_is_quoted_whole(http: HTTPConnection, tenant: Tenant) -> None:
@@ -113,3 +124,34 @@ def test_a_huge_header_is_a_refusal_and_the_next_call_is_served(
     assert refused.status in {200, 401, 431}
     http.request("GET", "/v1/wallet", headers=tenant.headers)
     assert answer_of(http.getresponse(), 200)["object"] == "wallet"
+
+
+def test_bodies_that_drip_leave_room_for_other_calls_and_health(
+    address: tuple[str, int], http: HTTPConnection, tenant: Tenant
+) -> None:
+    head = (
+        f"POST /v1/quotes/model HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {tenant.key_text}\r\n"
+        "Content-Length: 1000\r\n\r\n{"
+    )
+    with ExitStack() as open_sockets:
+        # Two more than there are places: those, and only those, are answered.
+        dripping = [open_sockets.enter_context(socket.create_connection(address, timeout=20)) for _ in range(11)]
+        for connection in dripping:
+            connection.sendall(head.encode())
+        refused: set[socket.socket] = set()
+        while len(refused) < 2:
+            readable, _, _ = select.select([each for each in dripping if each not in refused], [], [], 20)
+            assert readable, "nobody was refused"
+            for connection in readable:
+                said = connection.recv(65_536)
+                assert said.startswith(b"HTTP/1.1 503")
+                assert b"retry-after: 1\r\n" in said.lower()
+                assert b"server_busy" in said
+                refused.add(connection)
+        http.request("GET", "/healthz")
+        assert answer_of(http.getresponse(), 200)["status"] == "ok"
+        http.request("GET", "/v1/wallet", headers=tenant.headers)
+        assert answer_of(http.getresponse(), 200)["object"] == "wallet"
+        assert quote_status(http, tenant) == 503
+    # The server notices in its own time that the others have gone.
+    assert 201 in (quote_status(http, tenant) for _ in range(5_000))

@@ -1,0 +1,106 @@
+"""The gate before everything else: how many requests a process works on at once, by kind of work.
+
+A request without a place is answered at once with 503 and ``Retry-After: 1``, before any statement of the database. The
+server has more threads than the gate has places, and each kind has fewer places than the whole: however many bodies
+drip in or results are drained slowly, other calls find a thread, and ``/healthz`` always does.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Final
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+
+from config.errors import answer
+from ground.errors import ServerBusy
+
+_PASSES: Final = frozenset({"/healthz", "/readyz"})
+_WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_DOWNLOADS: Final = ("/content", "/results")
+
+
+class Work(StrEnum):
+    """What a request may keep a thread waiting for."""
+
+    UPLOAD = "upload"
+    DOWNLOAD = "download"
+    OTHER = "other"
+
+
+def work_of(request: HttpRequest) -> Work:
+    """Say what a request may keep a thread waiting for: its body, the reader of its answer, or neither."""
+    if request.method not in _WITHOUT_BODY:
+        has_body = request.META.get("CONTENT_LENGTH") not in {None, "", "0"} or "HTTP_TRANSFER_ENCODING" in request.META
+        return Work.UPLOAD if has_body else Work.OTHER
+    return Work.DOWNLOAD if request.path.endswith(_DOWNLOADS) else Work.OTHER
+
+
+class Gate:
+    """Places of one process.
+
+    Args:
+        all_places: Requests at once, of any kind.
+        upload_places: Of these, requests with a body.
+        download_places: Of these, requests for a file.
+    """
+
+    def __init__(self, *, all_places: int, upload_places: int, download_places: int) -> None:
+        self._all = threading.BoundedSemaphore(all_places)
+        self._kinds = {
+            Work.UPLOAD: threading.BoundedSemaphore(upload_places),
+            Work.DOWNLOAD: threading.BoundedSemaphore(download_places),
+        }
+
+    def enter(self, work: Work) -> Callable[[], None] | None:
+        """Take a place and give what leaves it, or None when there is none."""
+        if not self._all.acquire(blocking=False):
+            return None
+        kind = self._kinds.get(work)
+        if kind is None:
+            return self._all.release
+        if not kind.acquire(blocking=False):
+            self._all.release()
+            return None
+
+        def leave() -> None:
+            kind.release()
+            self._all.release()
+
+        return leave
+
+
+class GateMiddleware:
+    """Lets a request in, or answers that the server is busy."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+        self._gate = Gate(
+            all_places=settings.GATE_PLACES,
+            upload_places=settings.GATE_UPLOAD_PLACES,
+            download_places=settings.GATE_DOWNLOAD_PLACES,
+        )
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer; a streamed answer keeps its place until it is closed."""
+        if request.path in _PASSES:
+            return self._get_response(request)
+        leave = self._gate.enter(work_of(request))
+        if leave is None:
+            return answer(ServerBusy("The server is busy. Send the same request again."))
+        try:
+            response = self._get_response(request)
+        except BaseException:
+            leave()
+            raise
+        if response.streaming:
+            # Called once: by the server when it closes the answer, or when nobody holds the answer any more.
+            leave_once = weakref.finalize(response, leave)
+            response._resource_closers.append(leave_once)  # type: ignore[attr-defined]  # noqa: SLF001 -- Django's list
+        else:
+            leave()
+        return response
