@@ -7,17 +7,21 @@ on our own PostgreSQL, and whoever runs another broker makes them there (``docs/
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from typing import Any, Final
 
 from celery import Celery
-from celery.signals import task_postrun, task_prerun
+from celery.signals import task_postrun, task_prerun, worker_shutting_down
 from kombu import Exchange, Queue
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
 
 QUEUES: Final = ("engine", "deliveries")
 HEARTBEAT_SECONDS: Final = 5.0
+# Longer than the supervisor waits: this is for a worker whose supervisor is gone.
+LONGEST_SHUTDOWN_SECONDS: Final = 20.0
 
 app = Celery("lanehouse")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -50,3 +54,18 @@ def tell_worker_is_alive(task: Any = None, **_signal: object) -> None:  # noqa: 
     _heard_at = time.monotonic()
     # Each worker serves one queue, so a task tells which one this is.
     heartbeats.beat("deliveries" if task is not None and task.name.startswith("webhooks.") else "worker")
+
+
+@worker_shutting_down.connect(weak=False)
+def end_at_last(**_signal: object) -> None:
+    """Kill this worker with its children if it has not ended some time after it was told to.
+
+    A child that was killed while it held the pool's lock leaves the pool waiting for that lock for ever. Leases make up
+    for what is cut off. A worker that does not lead its process group is left to whoever started it.
+    """
+    group = os.getpgrp()
+    if group != os.getpid():
+        return
+    timer = threading.Timer(LONGEST_SHUTDOWN_SECONDS, os.killpg, (group, signal.SIGKILL))
+    timer.daemon = True
+    timer.start()
