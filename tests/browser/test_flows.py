@@ -131,6 +131,7 @@ def test_a_customer_needs_no_mouse(world: World, open_page: OpenPage) -> None:
     watched = open_page(Viewer())
     watched.go("/")
     keyboard, page = watched.page.keyboard, watched.page
+    expect(page.locator("input:focus")).to_have_count(1)
     keyboard.type(user.email)
     keyboard.press("Tab")
     keyboard.type(scenes.PASSWORD)
@@ -156,6 +157,8 @@ def test_an_operator_needs_no_mouse(world: World, open_page: OpenPage) -> None:
     watched.go("/ops/lanes/?text=gpt-4o-2024-08-06")
     keyboard, page = watched.page.keyboard, watched.page
     keyboard.press("j")
+    # A row begins with the link to its lane.
+    keyboard.press("Tab")
     expect(page.get_by_role("link", name="Rotate gpt-4o on openai-direct")).to_be_focused()
     keyboard.press("Enter")
     dialog = page.get_by_role("dialog")
