@@ -11,7 +11,7 @@ from accounts.models import User
 from ground import clock
 from ground.errors import InvalidRequest, NotFound
 from ground.wake import wake
-from routing.models import JobState, ProviderJob, UnclearChoice, UnclearDecision
+from routing.models import JobState, ProviderAccount, ProviderJob, UnclearChoice, UnclearDecision
 from routing.providers.base import Fault, JobEnding
 from routing.services.finding import run_job
 from routing.services.sub_lanes import follow_jobs
@@ -70,6 +70,8 @@ def decide_unclear_job(
 def _adopt(job: ProviderJob, batch_ref: str) -> None:
     if batch_ref not in {candidate["batch_ref"] for candidate in job.candidates}:
         raise InvalidRequest("Choose one of the provider's jobs that may be this one.", param="batch_ref")
+    # Two decisions at once would else both find that nobody has it.
+    ProviderAccount.objects.select_for_update().get(pk=job.account_id)
     if ProviderJob.objects.filter(account_id=job.account_id, batch_ref=batch_ref).exists():
         raise InvalidRequest("Another job of ours has been found to be this one.", param="batch_ref")
     run_job(job, batch_ref, "")

@@ -74,7 +74,6 @@ def find_job(lease: Lease, job: ProviderJob, provider: Provider, upload_bytes: i
 def _send_again(lease: Lease) -> None:
     with moving_job(lease) as row:
         row.state = JobState.INTENDED
-        row.unclear_since = None
         row.due_at = clock.now()
         wake("routing.submit_jobs")
         reach(FaultPoint.FIND_UNSENT)
@@ -194,7 +193,6 @@ def run_job(job: ProviderJob, batch_ref: str, input_ref: str) -> None:
     """Let the locked job run under a provider's reference; its first poll follows."""
     at = clock.now()
     job.state = JobState.RUNNING
-    job.unclear_since = None
     job.batch_ref = batch_ref
     job.input_ref = input_ref
     job.submitted_at = at

@@ -30,6 +30,9 @@ def moving_job(lease: Lease, *, keep_lease: bool = False) -> Iterator[ProviderJo
     with transaction.atomic():
         with moving_on(ProviderJob, lease, keep_lease=keep_lease) as job:
             yield job
+            if job.state != JobState.UNKNOWN:
+                # Nothing is asked about a job of which it is known where it is.
+                job.unclear_since, job.candidates = None, []
         follow_jobs(job.sub_lane_id)
 
 

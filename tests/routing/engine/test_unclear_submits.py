@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import anthropic
 import psycopg
 import pytest
 from anthropic.types.messages.batch_create_params import Request
+from django.db import connections
 
 from accounts.models import StaffRole, User
 from catalog.domain.records import Rotation
@@ -221,6 +224,35 @@ def test_what_people_adopt_is_proven_by_its_rows(engine: Engine, claude: Running
     engine.finish(batch)
     assert (batch.completed_count, engine.job(batch).batch_ref) == (2, ours)
     assert claude.control.call_count("batches.create") == 2
+
+
+def test_one_candidate_adopted_for_two_jobs_at_once_is_one_jobs_alone(engine: Engine, claude: RunningSimulator) -> None:
+    claude.control.change_settings(rows_per_second=0)
+    claude.control.add_fault("cut_after", operation="batches.create", times=2)
+    batches = [engine.accept(asked("a", "b")), engine.accept(asked("c", "d"))]
+    for _ in range(2):
+        STEPS["start"]()
+        STEPS["submit"]()
+    engine.go_on(minutes=12)
+    jobs = [engine.job(batch) for batch in batches]
+    wanted = jobs[0].candidates[0]["batch_ref"]
+    person()
+    begun = threading.Barrier(2, timeout=30)
+
+    def adopt(job: ProviderJob) -> str:
+        try:
+            begun.wait()
+            decide(job, UnclearChoice.ADOPT, wanted)
+        except InvalidRequest as error:
+            return error.message
+        finally:
+            connections.close_all()
+        return ""
+
+    with ThreadPoolExecutor(2) as pool:
+        said = sorted(pool.map(adopt, jobs))
+    assert said == ["", "Another job of ours has been found to be this one."]
+    assert ProviderJob.objects.filter(batch_ref=wanted).count() == 1
 
 
 def test_rows_of_what_people_give_up_fail_where_no_other_lane_has_the_pin(
