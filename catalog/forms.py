@@ -8,7 +8,7 @@ from django import forms
 
 from catalog.domain.records import Rotation
 from catalog.selectors import LaneOverview
-from catalog.services.rotation import REASON_MAX_CHARACTERS, REASON_MIN_CHARACTERS
+from ground.reasons import REASON_MAX_CHARACTERS, REASON_MIN_CHARACTERS
 
 _ROTATIONS = [
     (Rotation.IN.value, "In rotation"),

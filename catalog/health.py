@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from django.db import connection
-from django.db.models import Max
+from django.db.models import OuterRef, Subquery
 
 from catalog import models
 from catalog.selectors import LaneOverview, lanes_overview
@@ -51,9 +51,12 @@ class LaneSpan:
 
 def sla_wall(text: str = "", provider: str = "", rotation: str = "") -> tuple[WallLane, ...]:
     """Give the lanes that match, those that take work first and among them the worst first: errors, then p95."""
+    # One look into the key a lane: there are thousands of samples of each.
+    of_lane = models.SlaSample.objects.filter(lane=OuterRef("pk")).order_by("-taken_at")
+    lanes = models.Lane.objects.annotate(sampled_at=Subquery(of_lane.values("taken_at")[:1]))
     newest = {
-        (row["lane__model__slug"], row["lane__lane_id"]): row["at"]
-        for row in models.SlaSample.objects.values("lane__model__slug", "lane__lane_id").annotate(at=Max("taken_at"))
+        (slug, lane_id): sampled_at
+        for slug, lane_id, sampled_at in lanes.values_list("model__slug", "lane_id", "sampled_at")
     }
     found = [
         WallLane(overview=overview, sampled_at=newest.get((overview.lane.model_slug, overview.lane.lane_id)))

@@ -40,7 +40,7 @@ def lane_list(request: HttpRequest, user: User) -> HttpResponse:
         "form": form,
         "filters": _chips(form, filters),
         "lanes": [_row(overview) for overview in lanes_overview(**filters)],
-        "may_rotate": _may_rotate(user),
+        "may_rotate": may_rotate(user),
         "poll_url": f"{request.path}?{urlencode({**filters, 'v': version})}",
         "poll_seconds": POLL_SECONDS,
         "at": clock.now(),
@@ -98,7 +98,8 @@ def _rotated(request: HttpRequest, overview: LaneOverview, *, changed: bool) -> 
     return reswap(retarget(response, f"#{row['anchor']}"), "outerHTML")
 
 
-def _may_rotate(user: User) -> bool:
+def may_rotate(user: User) -> bool:
+    """Say whether somebody may change the rotation of lanes."""
     return user.staff_role in {StaffRole.OPERATOR, StaffRole.SUPERADMIN}
 
 

@@ -18,6 +18,7 @@ from catalog.domain.records import Lane
 from catalog.forms import LaneFilterForm
 from catalog.health import BUCKET_COUNT, LaneSpan, lane_span, sla_wall
 from catalog.selectors import catalog_versions, lane_detail, provider_names
+from catalog.views import may_rotate
 from ground import clock
 from ground.charts import Axis, Chart, Series, line_chart
 from ground.errors import NotFound
@@ -81,7 +82,7 @@ def lane_page(request: HttpRequest, user: User, model_slug: str, lane_id: str) -
         "active_tab": chosen,
         "span_words": words,
         "chart_zone": zone.key,
-        "may_rotate": user.staff_role in {StaffRole.OPERATOR, StaffRole.SUPERADMIN},
+        "may_rotate": may_rotate(user),
         "at": at,
     }
     return render(request, "catalog/lane_page.html", context)

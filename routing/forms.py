@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 from django import forms
 
 from ground.filters import DaysForm
+from ground.reasons import REASON_MAX_CHARACTERS, REASON_MIN_CHARACTERS
 from routing.models import ProviderJob, UnclearChoice
 from routing.selectors import BatchFilter
-from routing.services.deciding import REASON_MAX_CHARACTERS, REASON_MIN_CHARACTERS
 
 # The tabs of a list, in their order.
 STATE_WORDS = {

@@ -9,9 +9,7 @@ from catalog.domain.records import Rotation
 from catalog.models import Lane, LaneRotation
 from ground import clock
 from ground.errors import InvalidRequest, NotFound
-
-REASON_MIN_CHARACTERS = 3
-REASON_MAX_CHARACTERS = 200
+from ground.reasons import checked_reason
 
 
 @transaction.atomic
@@ -26,11 +24,7 @@ def rotate_lane(model_slug: str, lane_id: str, rotation: Rotation, reason: str, 
         InvalidRequest: The reason (stripped) is not 3 to 200 characters; or the lane cannot come in, because its
             provider has no adapter for it (``no_adapter``) or it has retired (``retired``).
     """
-    reason = reason.strip()
-    if not REASON_MIN_CHARACTERS <= len(reason) <= REASON_MAX_CHARACTERS:
-        raise InvalidRequest(
-            f"Give a reason of {REASON_MIN_CHARACTERS} to {REASON_MAX_CHARACTERS} characters.", param="reason"
-        )
+    reason = checked_reason(reason)
     lane = (
         Lane.objects.select_for_update(of=("self",))
         .select_related("provider")

@@ -10,6 +10,7 @@ from django.db.models import F
 from accounts.models import User
 from ground import clock
 from ground.errors import InvalidRequest, NotFound
+from ground.reasons import checked_reason
 from ground.wake import wake
 from routing.models import JobState, ProviderAccount, ProviderJob, UnclearChoice, UnclearDecision
 from routing.providers.base import Fault, JobEnding
@@ -17,9 +18,6 @@ from routing.services.finding import run_job
 from routing.services.sub_lanes import follow_jobs
 
 _log = logging.getLogger(__name__)
-
-REASON_MIN_CHARACTERS = 3
-REASON_MAX_CHARACTERS = 200
 
 
 @transaction.atomic
@@ -38,11 +36,7 @@ def decide_unclear_job(
         InvalidRequest: It is not unclear (any more); the reason (stripped) is not 3 to 200 characters; or the job to
             adopt is none of the candidates, or another job of ours has it.
     """
-    reason = reason.strip()
-    if not REASON_MIN_CHARACTERS <= len(reason) <= REASON_MAX_CHARACTERS:
-        raise InvalidRequest(
-            f"Give a reason of {REASON_MIN_CHARACTERS} to {REASON_MAX_CHARACTERS} characters.", param="reason"
-        )
+    reason = checked_reason(reason)
     job = ProviderJob.objects.select_for_update(of=("self",)).filter(token=token).first()
     if job is None:
         raise NotFound("There is no such job.")
