@@ -14,7 +14,8 @@ from django.db.models import Max
 
 from ground.errors import InvalidRequest
 from routing.models import Batch, BatchStatus, ProviderJob, RowOutcome
-from routing.result_lines import ResultLines, outcomes_of_job
+from routing.outcome_pages import outcomes_of_job
+from routing.result_lines import ResultLines
 
 _ENDED = frozenset({BatchStatus.COMPLETED, BatchStatus.FAILED, BatchStatus.EXPIRED, BatchStatus.CANCELLED})
 _START = "0.0"
@@ -23,7 +24,7 @@ _CURSOR = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedResults:
-    """Lines that are there now. ``last_line`` is the cursor behind them; ``is_incomplete``: more will come."""
+    """Lines that are there now, many at once. ``last_line`` is the cursor behind them; ``is_incomplete``: more come."""
 
     lines: Iterator[bytes]
     last_line: str
@@ -64,7 +65,7 @@ def _lines(batch: Batch, jobs: list[tuple[int, int]], number: int, row: int) -> 
             # A cursor names a row that was given; 0.0 and later jobs begin before the first one.
             after_row = row if collected_number == number else -1
             for page in outcomes_of_job(batch, job_id, after_row=after_row):
-                yield from lines.of(page)
+                yield from (piece.text for piece in lines.of(page))
 
 
 def _cursor_behind(batch: Batch, jobs: list[tuple[int, int]]) -> str | None:

@@ -1,4 +1,8 @@
-"""What reading a job's results has given: columns of numbers, 88 bytes a row and no object for any."""
+"""What reading a job's results has given: columns of numbers, 96 bytes a row and no object for any.
+
+Bodies wait here until a few megabytes of them are together, then all are given at once, in the order of their rows:
+so a job's blob is a few long stretches of ascending rows, however the provider orders its results.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.payloads import Rows
-from routing.providers.base import Outcome, RowCode, RowResult
+from routing.providers.answered import AnsweredRows
+from routing.providers.base import ForeignLine, Outcome, ResultItem, RowCode, RowResult
 
 _log = logging.getLogger(__name__)
 
-_pack: Final = struct.Struct("<11q").pack
-_COLUMN_COUNT: Final = 11
+# Row, verdict, status, six counts of tokens, where the body lies, its length, whether its usage had a problem.
+_pack: Final = struct.Struct("<12q").pack
+_COLUMN_COUNT: Final = 12
 _TOKENS: Final = slice(3, 9)
+_OFFSET, _LENGTH, _PROBLEM = range(9, 12)
 _NOT_OURS, _EXPECTED, _HERE = range(3)
 
 
@@ -73,39 +80,51 @@ class JobResults:
     def __init__(self, rows: Rows) -> None:
         """Expect these rows (ascending) and no others."""
         self._rows = rows
-        standings = np.zeros(int(rows[-1]) + 1, dtype=np.uint8)
-        standings[rows] = _EXPECTED
-        self._standings = bytearray(standings)
-        self._packed = bytearray()
+        self._standings = np.zeros(int(rows[-1]) + 1, dtype=np.uint8)
+        self._standings[rows] = _EXPECTED
         self._verdicts = {_SUCCESS: 0}
+        # What waits for its place, in the order in which it came: packed columns, and a body for each entry.
+        self._waiting = bytearray()
+        self._bodies: list[bytes] = []
+        self.waiting_bytes = 0
+        self._placed: list[npt.NDArray[np.int64]] = []
+        self._size_bytes = 0
         self.taken_count = 0
         self.foreign_count = 0
         self.duplicate_count = 0
         self.broken_count = 0
         self.usage_problem_count = 0
 
-    def take(self, result: RowResult, body_offset: int) -> bytes:
-        """Note one result and give the body to be kept at ``body_offset``; empty where there is nothing to keep."""
-        row = result.row
-        standing = self._standings[row] if row < len(self._standings) else _NOT_OURS
-        if standing != _EXPECTED:
-            if standing == _HERE:
-                self.duplicate_count += 1
-            else:
-                self.foreign_count += 1
-            return b""
-        self._standings[row] = _HERE
-        self.taken_count += 1
+    def take(self, read: ResultItem | AnsweredRows) -> None:
+        """Note what one line says, or many."""
+        if isinstance(read, AnsweredRows):
+            self._take_rows(read)
+        elif isinstance(read, RowResult):
+            self._take_row(read)
+        elif isinstance(read, ForeignLine):
+            self.foreign_count += 1
+        else:
+            self.broken_count += 1
+
+    def _take_rows(self, answered: AnsweredRows) -> None:
+        entries = np.zeros((len(answered), _COLUMN_COUNT), dtype="<i8")
+        entries[:, 0] = answered.rows
+        entries[:, 2] = answered.status_code
+        entries[:, _TOKENS] = answered.tokens
+        entries[:, _LENGTH] = [*map(len, answered.bodies)]
+        self._waiting += entries.tobytes()
+        self._bodies += answered.bodies
+        self.waiting_bytes += int(entries[:, _LENGTH].sum())
+
+    def _take_row(self, result: RowResult) -> None:
         verdict = 0
         if result.outcome is not _SUCCEEDED:
             found = Verdict(outcome=result.outcome, code=result.code, healable=result.healable)
             verdict = self._verdicts.setdefault(found, len(self._verdicts))
-        if result.usage_problem is not None:
-            self.usage_problem_count += 1
         body = result.body or b""
         usage = result.usage
-        self._packed += _pack(
-            row,
+        self._waiting += _pack(
+            result.row,
             verdict,
             result.status_code or 0,
             usage.input_tokens,
@@ -114,20 +133,51 @@ class JobResults:
             usage.cache_write_1h_tokens,
             usage.output_tokens,
             usage.reasoning_tokens,
-            body_offset,
+            0,
             len(body),
+            result.usage_problem is not None,
         )
-        return body
+        self._bodies.append(body)
+        self.waiting_bytes += len(body)
+
+    def take_bodies(self) -> bytes:
+        """Give the bodies that wait, in the order of their rows; they are kept behind those that were given before.
+
+        Of what waits each row keeps its first result, unless it has one already.
+        """
+        entries = np.frombuffer(bytes(self._waiting), dtype="<i8").reshape(-1, _COLUMN_COUNT)
+        rows = entries[:, 0]
+        last_row = len(self._standings) - 1
+        standings = np.where(rows <= last_row, self._standings[np.minimum(rows, last_row)], _NOT_OURS)
+        # In the order of the rows, of each the one that came first.
+        firsts = np.unique(rows, return_index=True)[1]
+        chosen = firsts[standings[firsts] == _EXPECTED]
+        placed = entries[chosen]
+        self._standings[placed[:, 0]] = _HERE
+        foreign_count = int((standings == _NOT_OURS).sum())
+        self.foreign_count += foreign_count
+        self.duplicate_count += len(entries) - foreign_count - len(placed)
+        self.taken_count += len(placed)
+        self.usage_problem_count += int(placed[:, _PROBLEM].sum())
+        ends = self._size_bytes + np.cumsum(placed[:, _LENGTH])
+        placed[:, _OFFSET] = ends - placed[:, _LENGTH]
+        self._placed.append(placed)
+        bodies = b"".join([self._bodies[index] for index in chosen.tolist()])
+        self._size_bytes += len(bodies)
+        self._waiting.clear()
+        self._bodies.clear()
+        self.waiting_bytes = 0
+        return bodies
 
     def table(self, missing: Verdict) -> ResultTable:
         """Give the results of all rows of the job; ``missing`` is that of rows the provider said nothing about."""
-        taken = np.frombuffer(bytes(self._packed), dtype="<i8").reshape(-1, _COLUMN_COUNT)
+        assert not self._waiting, "bodies are taken before"
         verdicts = dict(self._verdicts)
-        absent = self._rows[np.frombuffer(self._standings, dtype=np.uint8)[self._rows] == _EXPECTED]
+        absent = self._rows[self._standings[self._rows] == _EXPECTED]
         unsaid = np.zeros((len(absent), _COLUMN_COUNT), dtype=np.int64)
         unsaid[:, 0] = absent
         unsaid[:, 1] = verdicts.setdefault(missing, len(verdicts))
-        every = np.concatenate((taken, unsaid))
+        every = np.concatenate((*self._placed, unsaid))
         every = every[np.argsort(every[:, 0], kind="stable")]
         return ResultTable(
             verdicts=tuple(verdicts),
@@ -135,8 +185,8 @@ class JobResults:
             verdict_indexes=every[:, 1],
             status_codes=every[:, 2],
             tokens=every[:, _TOKENS],
-            body_offsets=every[:, 9],
-            body_lengths=every[:, 10],
+            body_offsets=every[:, _OFFSET],
+            body_lengths=every[:, _LENGTH],
         )
 
     def tell(self, job_token: str) -> None:

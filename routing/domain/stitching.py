@@ -6,6 +6,7 @@ JSON already and need not be read again. Law: lines out = rows in, whatever beca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -41,36 +42,50 @@ class StitchedRow:
     alternative: str | None = None
 
 
-def success_line(
-    batch_number: bytes,
-    row: int,
-    custom_id_json: bytes,
-    status_code: int,
-    body: bytes,
-    lane_id_json: bytes,
-    re_dispatch_count: int,
-    charge_pico_usd: int,
-) -> bytes:
-    """Give :func:`result_line` of a row that succeeded, which nearly every row does, put together at once.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuccessFrame:
+    """What lines of successes share that one job gave with one status: all but numbers, ``custom_id`` and body."""
 
-    It takes 0.9 us where the general way takes 4. ``batch_number`` is the batch's public id without its prefix.
-    """
-    return (
-        b'{"id":"batch_req_%b_%d","custom_id":%b,"response":{"status_code":%d,"request_id":"req_%b_%d","body":%b},'
-        b'"error":null,"lanehouse":{"lane_id":%b,"re_dispatch_count":%d,"charge_pico_usd":%d}}\n'
-        % (
-            batch_number,
-            row,
-            custom_id_json,
-            status_code,
-            batch_number,
-            row,
-            body,
-            lane_id_json,
-            re_dispatch_count,
-            charge_pico_usd,
-        )
+    before_request: bytes
+    before_charge: bytes
+
+
+def success_frame(*, batch_number: bytes, status_code: int, lane_id: str, re_dispatch_count: int) -> SuccessFrame:
+    """Give the frame of a job's successes; ``batch_number`` is the batch's public id without its prefix."""
+    return SuccessFrame(
+        before_request=b',"response":{"status_code":%d,"request_id":"req_%b_' % (status_code, batch_number),
+        before_charge=b'},"error":null,"lanehouse":{"lane_id":%b,"re_dispatch_count":%d,"charge_pico_usd":'
+        % (orjson.dumps(lane_id), re_dispatch_count),
     )
+
+
+def success_lines(
+    batch_number: bytes,
+    rows: Sequence[int],
+    custom_ids_json: Sequence[bytes],
+    frames: Sequence[SuccessFrame],
+    bodies: Sequence[bytes],
+    charges_pico_usd: Sequence[int],
+) -> bytes:
+    """Give :func:`result_line` of each of these rows, one behind another; they succeeded, as nearly all rows do.
+
+    All lines are one join over their parts, which are laid out by kind: 0.5 us a row, the general way takes 4.
+    """
+    row_count = len(rows)
+    numbers = [b"%d" % row for row in rows]
+    parts = [b""] * (11 * row_count)
+    parts[0::11] = [b'{"id":"batch_req_%b_' % batch_number] * row_count
+    parts[1::11] = numbers
+    parts[2::11] = [b'","custom_id":'] * row_count
+    parts[3::11] = custom_ids_json
+    parts[4::11] = [frame.before_request for frame in frames]
+    parts[5::11] = numbers
+    parts[6::11] = [b'","body":'] * row_count
+    parts[7::11] = bodies
+    parts[8::11] = [frame.before_charge for frame in frames]
+    parts[9::11] = [b"%d" % charge for charge in charges_pico_usd]
+    parts[10::11] = [b"}}\n"] * row_count
+    return b"".join(parts)
 
 
 def request_id(batch_public_id: str, row: int) -> str:

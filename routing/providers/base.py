@@ -18,6 +18,7 @@ from typing import Protocol, Self, TypeAlias
 import msgspec
 
 from catalog.domain.records import Endpoint
+from routing.providers.answered import AnsweredRows
 
 TOKEN_PATTERN = re.compile(r"[A-Za-z0-9_-]{8,48}")
 ROW_NUMBER_DIGITS = 12
@@ -127,8 +128,9 @@ class Submission:
     """One job to submit.
 
     ``token`` (matches :data:`TOKEN_PATTERN`) is the idempotency token and the prefix of every row key. ``lines`` gives
-    a fresh iterator over the encoded rows each time it is called: each is one ``encode_row`` answer, LF included, in
-    any order, ``row_count`` in all. It is read once, in order, while the job is written; it is never held in memory.
+    a fresh iterator over the encoded rows each time it is called: in pieces of one or more whole lines, each of which
+    an ``encode_row`` or ``splice_rows`` gave, LF included, in any order, ``row_count`` lines in all. It is read once,
+    in order, while the job is written; it is never held in memory.
     """
 
     token: str
@@ -205,7 +207,7 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ``healable`` is True when the lane failed and not the row: another lane with the same pin may succeed. A cancelled
     row is never healable, because only we cancel.
     ``status_code`` and ``body`` are None when the row never ran. ``body`` is JSON in the shape of the OpenAI endpoint
-    the row named, with the answer's id from ``name_answer``; for a failure it is ``{"error": {...}}``.
+    the row named, with our id of the answer; for a failure it is ``{"error": {...}}``.
     ``usage`` is all zeros when the provider reported none; on a success ``usage_problem`` then says why, and also
     when the numbers had to be corrected. A failed row has usage only when the provider reported (and bills) it.
     ``provider_code`` is the provider's own code of the failure, for operators.
@@ -241,7 +243,6 @@ class BrokenLine:
 
 
 ResultItem: TypeAlias = RowResult | ForeignLine | BrokenLine
-AnswerNamer: TypeAlias = Callable[[int], str]
 
 
 class Provider(Protocol):
@@ -268,6 +269,22 @@ class Provider(Protocol):
         Raises:
             ProviderError: ``refused``, permanent, when this provider cannot carry the row (the quote should have
                 refused it).
+        """
+
+    def splice_rows(
+        self, *, token: str, rows: Sequence[int], endpoint: Endpoint, model_id: str, lines: Sequence[bytes]
+    ) -> Sequence[bytes | None]:
+        """Give the provider's lines for many rows, made of the customer's own text; None for rows that need more.
+
+        They mean what :meth:`encode_row` gives, which is asked for the others: a provider with a format of its own
+        gives None for all.
+
+        Args:
+            token: The job's, for the row keys.
+            rows: Row numbers of the batch.
+            endpoint: The endpoint of the rows.
+            model_id: The pin's spelling on this lane.
+            lines: The rows' lines in the customer's file, without their ends; they were read and found good.
         """
 
     def submit(self, submission: Submission) -> SubmittedJob:
@@ -302,17 +319,17 @@ class Provider(Protocol):
             ProviderError: The state could not be read; ``not_found`` is permanent.
         """
 
-    def results(self, report: JobReport, *, token: str, name_answer: AnswerNamer) -> Iterator[ResultItem]:
+    def results(self, report: JobReport, *, token: str, answer_prefix: str) -> Iterator[ResultItem | AnsweredRows]:
         """Stream what became of the rows of an ended job, in the provider's order, from all its result files.
 
-        Memory does not grow with the job. Rows may come twice or not at all: the caller keeps the first and notes the
-        missing ones. Reading again starts from the beginning.
+        Successes that follow one another may be given together. Memory does not grow with the job. Rows may come twice
+        or not at all: the caller keeps the first and notes the missing ones. Reading again starts from the beginning.
 
         Args:
             report: The latest :meth:`poll` answer; nothing is read unless it is ended.
             token: The job's token; lines with other keys come as :class:`ForeignLine`.
-            name_answer: Gives our id of the answer to a row number, ``[A-Za-z0-9_-]``; the adapter puts the
-                endpoint's usual prefix before it. No id issued by the provider is left in ``body``.
+            answer_prefix: With the row number behind it our id of an answer, ``[A-Za-z0-9_-]``; the adapter puts the
+                endpoint's usual prefix before it. No id issued by the provider is left in a body.
 
         Raises:
             ProviderError: While iterating, when a file could not be read to its end. What came before is true, but
@@ -342,12 +359,13 @@ def make_row_key(token: str, row: int) -> str:
     ``row`` is the 0-based row of the batch, so that the same number names the row on every lane.
     """
     assert 0 <= row < _ROW_NUMBERS, "a row number has at most 12 digits"
-    return f"{_key_start(token)}{row}"
+    return f"{key_start(token)}{row}"
 
 
 # Asked for each row of a job: looked at once.
 @lru_cache(maxsize=64)
-def _key_start(token: str) -> str:
+def key_start(token: str) -> str:
+    """Give what :func:`make_row_key` puts before the row number."""
     assert TOKEN_PATTERN.fullmatch(token), "a token is 8 to 48 characters of [A-Za-z0-9_-]"
     return f"{token}r"
 

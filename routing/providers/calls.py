@@ -19,7 +19,6 @@ ANSWER_BYTES = 16 * 2**20
 RESULT_FILE_BYTES = 8 * 2**30
 MAXIMUM_LINE_BYTES = 64 * 2**20
 SPOOL_BYTES = 2**20
-_WRITE_BYTES = 2**18
 _BEFORE_SENDING = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 
@@ -64,16 +63,10 @@ def connection_error(provider: str, cause: BaseException | None) -> ProviderErro
 def write_lines(spool: SpooledTemporaryFile[bytes], submission: Submission) -> None:
     """Write the encoded rows of a job, one after another."""
     row_count = 0
-    gathered: list[bytes] = []
-    gathered_bytes = 0
-    for row_count, line in enumerate(submission.lines(), start=1):  # noqa: B007  # the last number is the count
-        assert line.endswith(b"\n"), "every encoded row ends in LF"
-        gathered.append(line)
-        gathered_bytes += len(line)
-        if gathered_bytes >= _WRITE_BYTES:
-            spool.write(b"".join(gathered))
-            gathered, gathered_bytes = [], 0
-    spool.write(b"".join(gathered))
+    for lines in submission.lines():
+        assert lines.endswith(b"\n"), "every encoded row ends in LF"
+        row_count += lines.count(b"\n")
+        spool.write(lines)
     assert row_count == submission.row_count > 0, "a submission has the rows it says, at least one"
 
 

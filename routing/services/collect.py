@@ -23,10 +23,8 @@ from routing.job_results import JobResults
 from routing.models import JobState, ProviderJob
 from routing.providers.base import (
     Fault,
-    ForeignLine,
     JobEnding,
     JobReport,
-    RowResult,
 )
 from routing.providers.base import JobState as ReportedState
 from routing.services.outcomes import conclude_job
@@ -38,6 +36,8 @@ _log = logging.getLogger(__name__)
 
 # A provider's storage may lag behind its own answers: it does not know a job when it says so this often in a row.
 _NOT_FOUND_TRIES = 4
+# Bodies that are put in the order of their rows before they are written. More would take memory, fewer more reads.
+_SORTED_BYTES = 4 * 1024 * 1024
 # How far a provider's clock may be ahead of ours.
 _CLOCK_MARGIN = timedelta(days=1)
 
@@ -179,20 +179,17 @@ def _read(lease: Lease, job: ProviderJob) -> tuple[JobResults, str]:
         completed_at=job.completed_at,
         result_refs=tuple(job.output_refs),
     )
-    prefix = f"{job.batch.public_id.removeprefix('batch_')}_"
-
     keep = Keeper(lease)
     with (
         BlobWriter(f"{_results_folder(job)}/{lease.fence}.bodies", is_hashed=False) as blob,
         opened(job.account) as provider,
     ):
-        for item in provider.results(report, token=job.token, name_answer=lambda row: f"{prefix}{row}"):
+        answer_prefix = f"{job.batch.public_id.removeprefix('batch_')}_"
+        for read in provider.results(report, token=job.token, answer_prefix=answer_prefix):
             keep()
             reach(FaultPoint.COLLECT_HALF_READ)
-            if isinstance(item, RowResult):
-                blob.write(collected.take(item, blob.size_bytes))
-            elif isinstance(item, ForeignLine):
-                collected.foreign_count += 1
-            else:
-                collected.broken_count += 1
+            collected.take(read)
+            if collected.waiting_bytes >= _SORTED_BYTES:
+                blob.write(collected.take_bodies())
+        blob.write(collected.take_bodies())
         return collected, blob.save().name

@@ -25,7 +25,7 @@ from ground.wake import wake
 from routing.domain.moving import is_retired
 from routing.domain.row_lists import pack_rows, unpack_rows
 from routing.models import Batch, BatchEnding, JobState, ProviderAccount, ProviderJob, SubLane, SubLaneState
-from routing.payloads import Payload, open_payload
+from routing.payloads import Payload, open_payload, read_body
 from routing.providers.base import Fault, JobEnding, Provider, Submission, make_row_key
 from routing.services.finding import backoff, find_job, record_submitted
 from routing.services.jobs import add_jobs, cut_rows, intended_job, lane_plan_of, next_job_number
@@ -208,23 +208,34 @@ def _lines(lease: Lease, job: ProviderJob, payload: Payload, provider: Provider)
     keep = Keeper(lease)
     refused: list[int] = []
     refusal: ProviderError | None = None
-    rows = unpack_rows(job.rows)
-    for row, body in zip(rows.tolist(), payload.bodies(rows), strict=True):
+    for block in payload.blocks(unpack_rows(job.rows)):
+        lines = block.lines()
+        spliced = provider.splice_rows(
+            token=job.token, rows=block.rows, endpoint=endpoint, model_id=lane.model_id, lines=lines
+        )
+        encoded: list[bytes] = []
+        for row, line, made in zip(block.rows, lines, spliced, strict=True):
+            if made is not None:
+                encoded.append(made)
+                continue
+            keep()
+            try:
+                made_of_members = provider.encode_row(
+                    row_key=make_row_key(job.token, row),
+                    endpoint=endpoint,
+                    model_id=lane.model_id,
+                    body=read_body(line),
+                    max_output_tokens=lane.max_output_tokens or None,
+                )
+            except ProviderError as error:
+                refused.append(row)
+                refusal = error
+            else:
+                encoded.append(made_of_members)
         keep()
         reach(FaultPoint.SUBMIT_HALF_ENCODED)
-        try:
-            line = provider.encode_row(
-                row_key=make_row_key(job.token, row),
-                endpoint=endpoint,
-                model_id=lane.model_id,
-                body=body,
-                max_output_tokens=lane.max_output_tokens or None,
-            )
-        except ProviderError as error:
-            refused.append(row)
-            refusal = error
-        else:
-            yield line
+        if encoded:
+            yield b"".join(encoded)
     if refusal is not None:
         raise _RowsRefused(refused, refusal)
     lease.renew()

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
+import numpy as np
 from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet, Sum
@@ -33,8 +34,9 @@ from routing.models import (
     SubLane,
     SubLaneState,
 )
+from routing.outcome_pages import outcomes_in_row_order
 from routing.payloads import open_payload
-from routing.result_lines import ResultLines, outcomes_in_row_order
+from routing.result_lines import ResultLines, StitchedLines
 from routing.services.closing import close_jobs, next_look
 from routing.services.notices import tell_of
 
@@ -108,14 +110,14 @@ def _stitch(lease: Lease, batch: Batch) -> _StitchedFiles:
     with ExitStack() as stack:
         results = stack.enter_context(BlobWriter(f"{name}.results.jsonl"))
         parted: tuple[BlobWriter, BlobWriter] | None = None
-        for succeeded, line in _lines(lease, batch):
-            if parted is None and not succeeded:
+        for lines in _lines(lease, batch):
+            if parted is None and not lines.succeeded:
                 output = stack.enter_context(results.copied(f"{name}.output.jsonl"))
                 parted = output, stack.enter_context(BlobWriter(f"{name}.error.jsonl"))
-            results.write(line)
+            results.write(lines.text)
             reach(FaultPoint.FINISH_HALF_WRITTEN)
             if parted is not None:
-                parted[not succeeded].write(line)
+                parted[not lines.succeeded].write(lines.text)
         output, error = parted or (stack.enter_context(results.copied(f"{name}.output.jsonl")), None)
         saved = results.save()
         reach(FaultPoint.FINISH_ONE_FILE_WRITTEN)
@@ -126,18 +128,19 @@ def _stitch(lease: Lease, batch: Batch) -> _StitchedFiles:
         )
 
 
-def _lines(lease: Lease, batch: Batch) -> Iterator[tuple[bool, bytes]]:
-    """Give every row's line, and whether it succeeded, in row order; each row exactly once or none of them."""
-    expected_row = 0
+def _lines(lease: Lease, batch: Batch) -> Iterator[StitchedLines]:
+    """Give every row's line in row order, many at a time; each row exactly once or none of them."""
+    row_count = 0
     keep = Keeper(lease)
     with ResultLines(batch) as lines:
         for page in outcomes_in_row_order(batch):
-            for outcome, line in zip(page, lines.of(page), strict=True):
-                assert outcome[0] == expected_row, f"row {expected_row} of {batch.public_id} has no outcome"
-                expected_row += 1
+            expected = np.arange(row_count, row_count + len(page))
+            assert np.array_equal(page.rows, expected), f"a row of {batch.public_id} has no outcome"
+            row_count += len(page)
+            for piece in lines.of(page):
                 keep()
-                yield outcome[1], line
-    assert expected_row == batch.row_count, f"{batch.public_id} has {expected_row} outcomes for {batch.row_count} rows"
+                yield piece
+    assert row_count == batch.row_count, f"{batch.public_id} has {row_count} outcomes for {batch.row_count} rows"
 
 
 def _settle(lease: Lease, batch: Batch, files: _StitchedFiles) -> None:

@@ -31,8 +31,10 @@ from simulators.anthropic.running import running_simulator as running_anthropic
 from simulators.bedrock.running import running_simulator as running_bedrock
 from simulators.openai.running import running_simulator as running_openai
 from simulators.running import RunningSimulator, running_process
+from tests.harness.answers import one_by_one
 
 BUCKET = "lane"
+ANSWER_PREFIX = "ours-"
 TOKEN = "0123456789abcdef0123456789abcdef"
 
 
@@ -258,7 +260,7 @@ class Kit:
         raise AssertionError(f"still {report.provider_status}")
 
     def results(self, report: JobReport, token: str = TOKEN) -> list[ResultItem]:
-        return list(self.provider.results(report, token=token, name_answer=answer_name))
+        return list(one_by_one(self.provider.results(report, token=token, answer_prefix=ANSWER_PREFIX), token=token))
 
     def run(self, contents: list[str]) -> list[ResultItem]:
         """Everything that comes back for one job."""
@@ -276,10 +278,6 @@ class Kit:
 def chat_body(content: str) -> dict[str, msgspec.Raw]:
     body = {"model": "a-name", "messages": [{"role": "user", "content": content}], "max_tokens": 12}
     return msgspec.json.decode(msgspec.json.encode(body), type=dict[str, msgspec.Raw])
-
-
-def answer_name(row: int) -> str:
-    return f"ours-{row}"
 
 
 @contextmanager

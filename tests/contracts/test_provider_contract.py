@@ -24,7 +24,8 @@ from routing.providers.base import (
     Submission,
     TokenUsage,
 )
-from tests.contracts.kits import TOKEN, Kind, Kit, answer_name, running_own_process
+from tests.contracts.kits import ANSWER_PREFIX, TOKEN, Kind, Kit, running_own_process
+from tests.harness.answers import one_by_one
 
 BEFORE_ALL = datetime.now(UTC) - timedelta(minutes=5)
 SAID_BY_CODE_ALONE = {"context_length_exceeded", "content_filter", "model_not_found"}
@@ -41,7 +42,7 @@ def act(provider: Provider, call: str, report: JobReport) -> None:
     elif call == "poll":
         provider.poll(report.batch_ref)
     else:
-        list(provider.results(report, token=TOKEN, name_answer=answer_name))
+        list(provider.results(report, token=TOKEN, answer_prefix=ANSWER_PREFIX))
 
 
 def failure(provider: Provider, submission: Submission) -> ProviderError:
@@ -228,7 +229,7 @@ def test_a_cancel_that_was_not_delivered_is_an_error(kit: Kit, fault: str, statu
 def test_a_download_cut_midway_is_an_error_and_reading_again_gives_everything(kit: Kit) -> None:
     report = kit.ended(kit.submit([f"row {number}" for number in range(20)]).batch_ref)
     kit.fault("results", "cut_midway")
-    stream = kit.provider.results(report, token=TOKEN, name_answer=answer_name)
+    stream = kit.provider.results(report, token=TOKEN, answer_prefix=ANSWER_PREFIX)
     with pytest.raises(ProviderError) as caught:
         list(stream)
     assert caught.value.permanent is False
@@ -380,7 +381,7 @@ def test_memory_stays_flat_on_the_way_out_and_back(kind: Kind, tmp_path: Path) -
             report = kit.ended(job.batch_ref)
             tracemalloc.reset_peak()
             before_bytes = tracemalloc.get_traced_memory()[0]
-            stream = provider.results(report, token=TOKEN, name_answer=answer_name)
+            stream = one_by_one(provider.results(report, token=TOKEN, answer_prefix=ANSWER_PREFIX), token=TOKEN)
             size_bytes = sum(len(item.body or b"") for item in stream if isinstance(item, RowResult))
             read_peak_bytes = tracemalloc.get_traced_memory()[1] - before_bytes
         finally:

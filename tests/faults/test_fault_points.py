@@ -27,11 +27,11 @@ OF_A_CANCEL = {point for point in FaultPoint if point.startswith(("cancel.", "cl
 AFTER_A_KILL = {FaultPoint.FIND_UNSENT: FaultPoint.SUBMIT_NOTED}
 # Where a provider keeps no token, a job that may have been sent and is not listed waits for people; this one does.
 BEFORE_AN_UNCLEAR_CALL = {FaultPoint.SUBMIT_ENCODED}
-# In the middle of a file, not before its first row.
+# In the middle of a file, not before its first row. Claude's results are read row by row; the output is written in
+# pieces, which rows that failed part.
 PASSAGES = {
-    FaultPoint.SUBMIT_HALF_ENCODED: 60,
     FaultPoint.COLLECT_HALF_READ: 60,
-    FaultPoint.FINISH_HALF_WRITTEN: ROW_COUNT // 2,
+    FaultPoint.FINISH_HALF_WRITTEN: 3,
 }
 
 

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from routing.providers.anthropic.requests import ANSWER_TOOL
 from routing.providers.anthropic.usage import chat_usage, read_usage
-from routing.providers.base import AnswerNamer, Outcome, RowCode, RowResult, TokenUsage
+from routing.providers.base import Outcome, RowCode, RowResult, TokenUsage
 from routing.providers.lines import one_line
 from routing.providers.redaction import redact
 
@@ -70,12 +70,10 @@ class RowError:
     message: object
 
 
-def succeeded(
-    row_key: str, row: int, message: Message, *, name_answer: AnswerNamer, created_at_seconds: int
-) -> RowResult:
+def succeeded(row_key: str, row: int, message: Message, *, answer_prefix: str, created_at_seconds: int) -> RowResult:
     """Give the result of an answered row: a chat completion with our ids; thinking stays out of it, as at OpenAI."""
     read = read_usage(message.usage)
-    answer_id = name_answer(row)
+    answer_id = f"{answer_prefix}{row}"
     said, calls = _said(message, answer_id)
     finish = _FINISHES.get(message.stop_reason or "", "stop")
     if finish == "tool_calls" and not calls:

@@ -24,7 +24,6 @@ from routing.domain.parameters.lanes import Family
 from routing.providers.anthropic import jobs, wire
 from routing.providers.anthropic.requests import RequestMaker
 from routing.providers.base import (
-    AnswerNamer,
     BrokenLine,
     Deadlines,
     Fault,
@@ -87,6 +86,18 @@ class AnthropicProvider:
             max_output_tokens=max_output_tokens,
         )
 
+    def splice_rows(
+        self,
+        *,
+        token: str,  # noqa: ARG002 -- the port's
+        rows: Sequence[int],  # noqa: ARG002
+        endpoint: Endpoint,  # noqa: ARG002
+        model_id: str,  # noqa: ARG002
+        lines: Sequence[bytes],
+    ) -> Sequence[bytes | None]:
+        """Give none: Claude's requests are made member by member."""
+        return [None] * len(lines)
+
     def submit(self, submission: Submission) -> SubmittedJob:
         """Create a batch in one call that holds all rows; Anthropic has no place for a token but the rows' ids.
 
@@ -142,7 +153,7 @@ class AnthropicProvider:
             content = answer.http_response.content
         return jobs.read_report(content, batch_ref)
 
-    def results(self, report: JobReport, *, token: str, name_answer: AnswerNamer) -> Iterator[ResultItem]:
+    def results(self, report: JobReport, *, token: str, answer_prefix: str) -> Iterator[ResultItem]:
         """Stream the results of a batch."""
         assert report.state is JobState.ENDED, "only an ended job has results"
         created_at_seconds = int(report.completed_at.timestamp()) if report.completed_at else 0
@@ -158,7 +169,7 @@ class AnthropicProvider:
                         yield wire.read_line(
                             text,
                             token=token,
-                            name_answer=name_answer,
+                            answer_prefix=answer_prefix,
                             result_ref=result_ref,
                             line=line,
                             created_at_seconds=created_at_seconds,
@@ -242,9 +253,13 @@ def _write_body(spool: SpooledTemporaryFile[bytes], submission: Submission) -> N
     """Write the create's body: every line is one request, its LF becomes a comma."""
     spool.write(b'{"requests":[')
     row_count = 0
-    for row_count, line in enumerate(submission.lines(), start=1):
-        assert line.endswith(b"\n"), "every encoded row ends in LF"
-        spool.write(line[:-1] if row_count == 1 else b"," + line[:-1])
+    for lines in submission.lines():
+        assert lines.endswith(b"\n"), "every encoded row ends in LF"
+        if row_count:
+            spool.write(b",")
+        row_count += lines.count(b"\n")
+        # No other LF is left in an encoded row.
+        spool.write(lines[:-1].replace(b"\n", b","))
     assert row_count == submission.row_count > 0, "a submission has the rows it says, at least one"
     spool.write(b"]}")
     if spool.tell() > MAXIMUM_INPUT_BYTES:

@@ -15,7 +15,6 @@ from catalog.domain.records import Endpoint
 from routing.providers.anthropic.answers import Message, RowError, not_run, refused, succeeded
 from routing.providers.anthropic.requests import RequestMaker
 from routing.providers.base import (
-    AnswerNamer,
     BrokenLine,
     ForeignLine,
     LineProblem,
@@ -104,14 +103,14 @@ def encode_row(
 
 
 def read_line(
-    text: bytes, *, token: str, name_answer: AnswerNamer, result_ref: str, line: int, created_at_seconds: int
+    text: bytes, *, token: str, answer_prefix: str, result_ref: str, line: int, created_at_seconds: int
 ) -> ResultItem:
     """Read one line of the results, without its LF.
 
     Args:
         text: The line.
         token: The job's token; a key made with another one is foreign.
-        name_answer: Gives our id of the answer to a row number.
+        answer_prefix: With the row number behind it our id of the answer.
         result_ref: The batch, for a line that cannot be read.
         line: Its number in the results, from 1.
         created_at_seconds: What a completion says of its time: when the batch ended, for Claude does not say.
@@ -139,7 +138,7 @@ def read_line(
             return foreign(answered.custom_id)
         message = answered.result.message
         return succeeded(
-            answered.custom_id, row, message, name_answer=name_answer, created_at_seconds=created_at_seconds
+            answered.custom_id, row, message, answer_prefix=answer_prefix, created_at_seconds=created_at_seconds
         )
     return BrokenLine(result_ref=result_ref, line=line, size_bytes=len(text), problem=problem)
 

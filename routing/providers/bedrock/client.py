@@ -25,7 +25,6 @@ from ground.fault_points import FaultPoint, reach
 from routing.domain.parameters.lanes import Family
 from routing.providers.anthropic.requests import RequestMaker
 from routing.providers.base import (
-    AnswerNamer,
     BrokenLine,
     Deadlines,
     Fault,
@@ -96,6 +95,18 @@ class BedrockProvider:
             max_output_tokens=max_output_tokens,
         )
 
+    def splice_rows(
+        self,
+        *,
+        token: str,  # noqa: ARG002 -- the port's
+        rows: Sequence[int],  # noqa: ARG002
+        endpoint: Endpoint,  # noqa: ARG002
+        model_id: str,  # noqa: ARG002
+        lines: Sequence[bytes],
+    ) -> Sequence[bytes | None]:
+        """Give none: Claude's requests are made member by member."""
+        return [None] * len(lines)
+
     def submit(self, submission: Submission) -> SubmittedJob:
         """Put the input into the bucket and create a job over it; the token is its name and its idempotency token.
 
@@ -154,7 +165,7 @@ class BedrockProvider:
             answer = self._calls.get_model_invocation_job(jobIdentifier=batch_ref)
         return jobs.read_report(answer, batch_ref)
 
-    def results(self, report: JobReport, *, token: str, name_answer: AnswerNamer) -> Iterator[ResultItem]:
+    def results(self, report: JobReport, *, token: str, answer_prefix: str) -> Iterator[ResultItem]:
         """Stream the output of a job; one that was stopped before its first answer may have none."""
         assert report.state is JobState.ENDED, "only an ended job has results"
         created_at_seconds = int(report.completed_at.timestamp()) if report.completed_at else 0
@@ -171,7 +182,7 @@ class BedrockProvider:
                         yield wire.read_line(
                             text,
                             token=token,
-                            name_answer=name_answer,
+                            answer_prefix=answer_prefix,
                             result_ref=result_ref,
                             line=line,
                             created_at_seconds=created_at_seconds,

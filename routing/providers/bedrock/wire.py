@@ -15,7 +15,6 @@ from routing.providers.anthropic.answers import Message, RowError, not_run, refu
 from routing.providers.anthropic.requests import RequestMaker
 from routing.providers.anthropic.wire import foreign
 from routing.providers.base import (
-    AnswerNamer,
     BrokenLine,
     LineProblem,
     Outcome,
@@ -69,14 +68,14 @@ def encode_row(
 
 
 def read_line(
-    text: bytes, *, token: str, name_answer: AnswerNamer, result_ref: str, line: int, created_at_seconds: int
+    text: bytes, *, token: str, answer_prefix: str, result_ref: str, line: int, created_at_seconds: int
 ) -> ResultItem:
     """Read one line of the output, without its LF.
 
     Args:
         text: The line.
         token: The job's token; a record id made with another one is foreign.
-        name_answer: Gives our id of the answer to a row number.
+        answer_prefix: With the row number behind it our id of the answer.
         result_ref: The output object, for a line that cannot be read.
         line: Its number in the output, from 1.
         created_at_seconds: What a completion says of its time: when the job ended, for Claude does not say.
@@ -106,7 +105,7 @@ def read_line(
             answered.recordId,
             row,
             answered.modelOutput,
-            name_answer=name_answer,
+            answer_prefix=answer_prefix,
             created_at_seconds=created_at_seconds,
         )
     return BrokenLine(result_ref=result_ref, line=line, size_bytes=len(text), problem=problem)

@@ -16,8 +16,8 @@ import openai
 
 from ground.errors import ProviderError
 from ground.fault_points import FaultPoint, reach
+from routing.providers.answered import AnsweredRows
 from routing.providers.base import (
-    AnswerNamer,
     BrokenLine,
     Deadlines,
     Fault,
@@ -42,9 +42,10 @@ from routing.providers.calls import (
     open_http,
     write_lines,
 )
-from routing.providers.lines import split_lines
+from routing.providers.lines import gather_lines
 from routing.providers.openai import jobs, wire
 from routing.providers.openai.chat_lines import ChatLineReader
+from routing.providers.openai.row_lines import splice_rows
 
 MAXIMUM_INPUT_BYTES = 209_715_200
 _PAGE_SIZE = 100
@@ -65,6 +66,7 @@ class OpenAIProvider:
 
     # No method around it: it is called for each row.
     encode_row = staticmethod(wire.encode_row)
+    splice_rows = staticmethod(splice_rows)
 
     def submit(self, submission: Submission) -> SubmittedJob:
         """Upload ``<token>.jsonl`` and create a batch over it, token in metadata and in the idempotency header.
@@ -119,22 +121,32 @@ class OpenAIProvider:
             answer = self._calls.batches.with_raw_response.retrieve(batch_ref)
         return jobs.read_report(answer.content, batch_ref)
 
-    def results(self, report: JobReport, *, token: str, name_answer: AnswerNamer) -> Iterator[ResultItem]:
+    def results(self, report: JobReport, *, token: str, answer_prefix: str) -> Iterator[ResultItem | AnsweredRows]:
         """Stream the output file, then the error file."""
         assert report.state is JobState.ENDED, "only an ended job has results"
-        chat_lines = ChatLineReader(token=token, name_answer=name_answer)
+        chat_lines = ChatLineReader(token=token, answer_prefix=answer_prefix)
         for result_ref in report.result_refs:
+            line = 1
             with closing(self._download(result_ref)) as chunks:
-                lines = split_lines(chunks, maximum_bytes=MAXIMUM_LINE_BYTES)
-                for line, (text, size_bytes) in enumerate(lines, start=1):
-                    if size_bytes > MAXIMUM_LINE_BYTES:
+                for block in gather_lines(chunks, maximum_bytes=MAXIMUM_LINE_BYTES):
+                    if isinstance(block, int):
                         yield BrokenLine(
-                            result_ref=result_ref, line=line, size_bytes=size_bytes, problem=LineProblem.TOO_LONG
+                            result_ref=result_ref, line=line, size_bytes=block, problem=LineProblem.TOO_LONG
                         )
-                    elif text and not text.isspace():
-                        yield chat_lines.read(text) or wire.read_line(
-                            text, token=token, name_answer=name_answer, result_ref=result_ref, line=line
-                        )
+                        line += 1
+                        continue
+                    for read in chat_lines.read(block):
+                        if not isinstance(read, int):
+                            yield read
+                        elif block[read] and not block[read].isspace():
+                            yield wire.read_line(
+                                block[read],
+                                token=token,
+                                answer_prefix=answer_prefix,
+                                result_ref=result_ref,
+                                line=line + read,
+                            )
+                    line += len(block)
 
     def cancel(self, batch_ref: str) -> None:
         """Ask that a batch stop; one that has ended or is cancelling already is left as it is."""

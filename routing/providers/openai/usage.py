@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from routing.providers.base import TokenUsage, UsageProblem
 
@@ -72,6 +74,20 @@ def consistent_usage(chat: ChatUsage) -> TokenUsage | None:
         output_tokens=chat.completion_tokens,
         reasoning_tokens=reasoning,
     )
+
+
+def normalised_usage(said: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Normalise many rows of the common shape at once, as :func:`consistent_usage` does one.
+
+    Args:
+        said: For each row its prompt, completion, cached, cache-written and reasoning tokens, as the provider says.
+
+    Returns:
+        For each row the fields of :class:`TokenUsage` in their order, and whether no detail is larger than its whole.
+    """
+    prompt, completion, cached, written, reasoning = said.T
+    tokens = np.column_stack((prompt - cached - written, cached, written, np.zeros_like(prompt), completion, reasoning))
+    return tokens, (tokens[:, 0] >= 0) & (reasoning <= completion)
 
 
 def _read_exactly(member: msgspec.Raw, *, has_output: bool) -> ReadUsage:

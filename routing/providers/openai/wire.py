@@ -13,7 +13,6 @@ import msgspec
 
 from catalog.domain.records import Endpoint
 from routing.providers.base import (
-    AnswerNamer,
     BrokenLine,
     ForeignLine,
     LineProblem,
@@ -99,13 +98,13 @@ def encode_row(
     return b"".join((*head, document, b"}\n"))
 
 
-def read_line(text: bytes, *, token: str, name_answer: AnswerNamer, result_ref: str, line: int) -> ResultItem:
+def read_line(text: bytes, *, token: str, answer_prefix: str, result_ref: str, line: int) -> ResultItem:
     """Read one line of an output or error file, without its LF.
 
     Args:
         text: The line.
         token: The job's token; a key made with another one is foreign.
-        name_answer: Gives our id of the answer to a row number.
+        answer_prefix: With the row number behind it our id of the answer.
         result_ref: The file, for a line that cannot be read.
         line: Its number in that file, from 1.
     """
@@ -124,14 +123,14 @@ def read_line(text: bytes, *, token: str, name_answer: AnswerNamer, result_ref: 
         else:
             if isinstance(parsed.custom_id, str):
                 row = row_of_key(token, parsed.custom_id)
-                return _foreign(parsed.custom_id) if row is None else _read_exactly(parsed, row, name_answer)
+                return _foreign(parsed.custom_id) if row is None else _read_exactly(parsed, row, answer_prefix)
             problem = LineProblem.NO_KEY
     else:
         row = row_of_key(token, answered.custom_id)
         if row is None:
             return _foreign(answered.custom_id)
         response = answered.response
-        return _read_answer(answered.custom_id, row, response.status_code, response.body, name_answer)
+        return _read_answer(answered.custom_id, row, response.status_code, response.body, answer_prefix)
     return BrokenLine(result_ref=result_ref, line=line, size_bytes=len(text), problem=problem)
 
 
@@ -139,34 +138,32 @@ def _foreign(row_key: str) -> ForeignLine:
     return ForeignLine(row_key=row_key[:_SHOWN_KEY_LENGTH])
 
 
-def _read_exactly(parsed: _Line, row: int, name_answer: AnswerNamer) -> RowResult:
+def _read_exactly(parsed: _Line, row: int, answer_prefix: str) -> RowResult:
     """Read one row's result whatever the types of its members."""
     if _starts(parsed.response, b"n"):
         return _never_ran(parsed, row)
     response = _members(parsed.response)
     status = _value(response, "status_code")
     status_code = status if type(status) is int else 0
-    return _read_answer(parsed.custom_id, row, status_code, _members(response.get("body", _NULL)), name_answer)
+    return _read_answer(parsed.custom_id, row, status_code, _members(response.get("body", _NULL)), answer_prefix)
 
 
 def _read_answer(
-    row_key: str, row: int, status_code: int, body: dict[str, msgspec.Raw], name_answer: AnswerNamer
+    row_key: str, row: int, status_code: int, body: dict[str, msgspec.Raw], answer_prefix: str
 ) -> RowResult:
     """Read one row that was answered; the key is ours."""
     if 200 <= status_code < 300:  # noqa: PLR2004  # the class of success
         if _holds_answer(body):
-            return _succeeded(row_key, row, status_code, body, name_answer)
+            return _succeeded(row_key, row, status_code, body, answer_prefix)
         return _without_answer(row_key, row, body)
     return _refused(row_key, row, status_code, body)
 
 
-def _succeeded(
-    row_key: str, row: int, status_code: int, body: dict[str, msgspec.Raw], name_answer: AnswerNamer
-) -> RowResult:
+def _succeeded(row_key: str, row: int, status_code: int, body: dict[str, msgspec.Raw], answer_prefix: str) -> RowResult:
     read = read_raw_usage(body.get("usage"), has_output="data" not in body)
     if "id" in body:
         prefix = _ANSWER_PREFIXES.get(str(_value(body, "object")), "")
-        body["id"] = msgspec.Raw(msgspec.json.encode(prefix + name_answer(row)))
+        body["id"] = msgspec.Raw(msgspec.json.encode(f"{prefix}{answer_prefix}{row}"))
     return RowResult(
         row_key=row_key,
         row=row,

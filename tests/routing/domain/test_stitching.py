@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing.domain.stitching import StitchedRow, result_line, success_line
+from routing.domain.stitching import StitchedRow, result_line, success_frame, success_lines
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60)
 
@@ -43,14 +43,45 @@ def test_a_row_that_succeeded_reads_as_the_public_contract_says() -> None:
     }
 
 
-@given(row=st.integers(0, 10**6), charge_pico_usd=st.integers(0, 2**62), moves=st.integers(0, 5), name=names)
-def test_a_success_put_together_at_once_is_the_line_of_the_general_way(
-    row: int, charge_pico_usd: int, moves: int, name: str
+ROWS = st.tuples(st.integers(0, 10**6), names, st.integers(0, 2**62), st.sampled_from([200, 201]), st.integers(0, 5))
+
+
+@given(st.lists(ROWS, max_size=4))
+def test_successes_put_together_at_once_are_the_lines_of_the_general_way(
+    rows: list[tuple[int, str, int, int, int]],
 ) -> None:
-    fields: dict[str, Any] = {"row": row, "custom_id_json": json.dumps(name).encode(), "status_code": 200}
-    fields |= {"body": b'{"id":"x"}', "re_dispatch_count": moves, "charge_pico_usd": charge_pico_usd}
-    general = StitchedRow(batch_public_id="batch_01ABC", succeeded=True, code="", lane_id='a "lane"', **fields)
-    assert success_line(batch_number=b"01ABC", lane_id_json=b'"a \\"lane\\""', **fields) == result_line(general)
+    general = [
+        StitchedRow(
+            batch_public_id="batch_01ABC",
+            row=row,
+            custom_id_json=json.dumps(name).encode(),
+            succeeded=True,
+            code="",
+            status_code=status_code,
+            body=b'{"id":"%d"}' % row,
+            lane_id='a "lane"',
+            re_dispatch_count=moves,
+            charge_pico_usd=charge_pico_usd,
+        )
+        for row, name, charge_pico_usd, status_code, moves in rows
+    ]
+    at_once = success_lines(
+        b"01ABC",
+        [row.row for row in general],
+        [row.custom_id_json for row in general],
+        [
+            success_frame(
+                batch_number=b"01ABC",
+                status_code=row.status_code,
+                lane_id=row.lane_id,
+                re_dispatch_count=row.re_dispatch_count,
+            )
+            for row in general
+        ],
+        [row.body for row in general],
+        [row.charge_pico_usd for row in general],
+    )
+    assert at_once == b"".join(map(result_line, general))
 
 
 def test_a_refused_row_has_its_answer_and_our_code() -> None:

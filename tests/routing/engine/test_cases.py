@@ -103,7 +103,7 @@ def test_120_a_raw_record_of_bedrock_comes_back_in_the_one_shape() -> None:
     (lane,) = case_input("120")["lanes"]
     text = json.dumps({**lane["output"][0], "recordId": "lh-tokenr0"}).encode()
     read = read_line(
-        text, token="lh-token", name_answer=str, result_ref="out", line=1, created_at_seconds=1_800_000_000
+        text, token="lh-token", answer_prefix="", result_ref="out", line=1, created_at_seconds=1_800_000_000
     )
     assert isinstance(read, RowResult)
     line = json.loads(

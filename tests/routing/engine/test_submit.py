@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -41,8 +41,11 @@ class StubbornProvider:
             raise ProviderError("This provider has no such thing.", code=Fault.REFUSED, permanent=True)
         return f"{row_key}\n".encode()
 
+    def splice_rows(self, *, lines: Sequence[bytes], **_: Any) -> Sequence[bytes | None]:
+        return [None] * len(lines)
+
     def submit(self, submission: Submission) -> SubmittedJob:
-        lines = list(submission.lines())
+        lines = b"".join(submission.lines()).splitlines(keepends=True)
         self.submissions.append(lines)
         if self._kills:
             raise Killed

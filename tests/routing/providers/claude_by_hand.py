@@ -45,7 +45,7 @@ def errored(error_type: str, sentence: str = "No.", **members: Any) -> bytes:
 
 def read(text: bytes) -> ResultItem:
     return anthropic_wire.read_line(
-        text, token=TOKEN, name_answer=_name, result_ref="msgbatch_1", line=3, created_at_seconds=AT_SECONDS
+        text, token=TOKEN, answer_prefix="ours-", result_ref="msgbatch_1", line=3, created_at_seconds=AT_SECONDS
     )
 
 
@@ -58,14 +58,10 @@ def read_row(text: bytes) -> RowResult:
 def read_record(record: Any) -> ResultItem:
     text = record if isinstance(record, bytes) else msgspec.json.encode(record)
     return bedrock_wire.read_line(
-        text, token=TOKEN, name_answer=_name, result_ref="s3://b/k", line=3, created_at_seconds=AT_SECONDS
+        text, token=TOKEN, answer_prefix="ours-", result_ref="s3://b/k", line=3, created_at_seconds=AT_SECONDS
     )
 
 
 def body_of(result: RowResult) -> dict[str, Any]:
     body: dict[str, Any] = msgspec.json.decode(result.body or b"null")
     return body
-
-
-def _name(row: int) -> str:
-    return f"ours-{row}"

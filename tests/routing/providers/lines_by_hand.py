@@ -9,6 +9,7 @@ import msgspec
 from routing.providers.base import ResultItem, RowResult
 from routing.providers.openai.chat_lines import ChatLineReader
 from routing.providers.openai.wire import read_line
+from tests.harness.answers import one_by_one
 
 TOKEN = "0123456789abcdef"
 KEY = f"{TOKEN}r7"
@@ -51,13 +52,17 @@ def never_ran(code: str) -> bytes:
 
 def read(text: bytes) -> ResultItem:
     """What the exact way makes of a line; where the short way takes it too, both say the same."""
-    exact = read_line(text, token=TOKEN, name_answer=lambda row: f"ours-{row}", result_ref="file-1", line=3)
-    short = ChatLineReader(token=TOKEN, name_answer=lambda row: f"ours-{row}").read(text)
-    if short is not None:
+    exact = read_line(text, token=TOKEN, answer_prefix="ours-", result_ref="file-1", line=3)
+    (short,) = ChatLineReader(token=TOKEN, answer_prefix="ours-").read([text])
+    if isinstance(short, int):
+        return exact
+    for item in one_by_one([short], token=TOKEN):
+        assert isinstance(item, RowResult)
         assert isinstance(exact, RowResult)
-        assert msgspec.structs.replace(short, body=None) == msgspec.structs.replace(exact, body=None)
-        assert body_of(short) == body_of(exact)
-    return short or exact
+        assert msgspec.structs.replace(item, body=None) == msgspec.structs.replace(exact, body=None)
+        assert body_of(item) == body_of(exact)
+        return item
+    raise AssertionError("a row was read")
 
 
 def read_row(text: bytes) -> RowResult:

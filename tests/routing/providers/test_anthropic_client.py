@@ -107,7 +107,7 @@ def test_a_submit_is_one_body_of_rows_under_the_older_version() -> None:
 
 def test_results_are_read_from_our_own_base_whatever_the_batch_names() -> None:
     with answering(plain(answered() + b"\n")) as server, opened(base_of(server)) as provider:
-        (item,) = provider.results(REPORT, token=TOKEN, name_answer=str)
+        (item,) = provider.results(REPORT, token=TOKEN, answer_prefix="")
     assert isinstance(item, RowResult)
     assert body_of(item)["created"] == int(SINCE.timestamp())
     assert server.requests[0].startswith(b"GET /v1/messages/batches/msgbatch_1/results ")
@@ -116,7 +116,7 @@ def test_results_are_read_from_our_own_base_whatever_the_batch_names() -> None:
 def test_a_redirect_is_not_followed() -> None:
     elsewhere = plain(b"", "307 Elsewhere", "Location: http://127.0.0.1:9/v1/messages/batches/msgbatch_1/results")
     with answering(elsewhere) as server, opened(base_of(server)) as provider, pytest.raises(ProviderError) as caught:
-        list(provider.results(REPORT, token=TOKEN, name_answer=str))
+        list(provider.results(REPORT, token=TOKEN, answer_prefix=""))
     assert (caught.value.code, caught.value.permanent) == (Fault.UNAVAILABLE, False)
 
 
@@ -127,21 +127,21 @@ def test_a_drip_of_results_ends_at_the_deadline() -> None:
         opened(base_of(server), download_seconds=0.3) as provider,
         pytest.raises(ProviderError) as caught,
     ):
-        list(provider.results(REPORT, token=TOKEN, name_answer=str))
+        list(provider.results(REPORT, token=TOKEN, answer_prefix=""))
     assert caught.value.code == Fault.TIMED_OUT
 
 
 def test_results_cut_without_a_frame_are_an_error() -> None:
     cut = raw(b"HTTP/1.1 200 OK\r\n\r\n" + answered()[:-30])
     with answering(cut) as server, opened(base_of(server)) as provider, pytest.raises(ProviderError) as caught:
-        list(provider.results(REPORT, token=TOKEN, name_answer=str))
+        list(provider.results(REPORT, token=TOKEN, answer_prefix=""))
     assert (caught.value.code, caught.value.permanent) == (Fault.UNREACHABLE, False)
 
 
 def test_results_that_are_not_there_yet_are_tried_again() -> None:
     missing = plain(b'{"type":"error","error":{"type":"not_found_error","message":"x"}}', "404 Not Found")
     with answering(missing) as server, opened(base_of(server)) as provider, pytest.raises(ProviderError) as caught:
-        list(provider.results(REPORT, token=TOKEN, name_answer=str))
+        list(provider.results(REPORT, token=TOKEN, answer_prefix=""))
     assert (caught.value.code, caught.value.permanent) == (Fault.NOT_FOUND, False)
 
 
@@ -178,7 +178,9 @@ def test_the_stand_in_takes_everything_that_is_mapped(model_id: str, tmp_path: P
     at_once = {"rows_per_second": None, "starting_seconds": 0, "ending_seconds": 0}
     with running_simulator(tmp_path, **at_once) as simulator, opened(simulator.url) as provider:
         report = provider.poll(provider.submit(submission(rows, provider, model_id)).batch_ref)
-        items = [item for item in provider.results(report, token=TOKEN, name_answer=str) if isinstance(item, RowResult)]
+        items = [
+            item for item in provider.results(report, token=TOKEN, answer_prefix="") if isinstance(item, RowResult)
+        ]
     assert {item.row: (item.outcome, item.body) for item in items if item.outcome is not Outcome.SUCCEEDED} == {}
     by_row = {item.row: body_of(item)["choices"][0] for item in items}
     assert by_row[2]["message"]["tool_calls"][0]["function"]["name"] == "weather"

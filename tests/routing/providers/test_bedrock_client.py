@@ -145,7 +145,7 @@ def test_a_drip_of_results_ends_at_the_deadline() -> None:
         opened(drip(head, b"\n"), download_seconds=0.3) as (_, provider),
         pytest.raises(ProviderError) as caught,
     ):
-        list(provider.results(REPORT, token=TOKEN, name_answer=str))
+        list(provider.results(REPORT, token=TOKEN, answer_prefix=""))
     assert caught.value.code == Fault.TIMED_OUT
 
 
@@ -157,7 +157,7 @@ def test_an_answer_over_its_bound_is_not_read_to_the_end() -> None:
 
 def test_results_are_read_from_where_the_report_says() -> None:
     with opened(plain(RECORD)) as (server, provider):
-        (item,) = provider.results(REPORT, token=TOKEN, name_answer=str)
+        (item,) = provider.results(REPORT, token=TOKEN, answer_prefix="")
     assert isinstance(item, RowResult)
     assert server.requests[0].startswith(b"GET /ours/out/a.jsonl.out ")
 
@@ -165,17 +165,17 @@ def test_results_are_read_from_where_the_report_says() -> None:
 def test_an_output_that_storage_does_not_know_yet_is_tried_again() -> None:
     missing = plain(b"<Error><Code>NoSuchKey</Code><Message>x</Message></Error>", "404 Not Found")
     with opened(missing) as (_, provider), pytest.raises(ProviderError) as caught:
-        list(provider.results(REPORT, token=TOKEN, name_answer=str))
+        list(provider.results(REPORT, token=TOKEN, answer_prefix=""))
     assert (caught.value.code, caught.value.permanent) == (Fault.NOT_FOUND, False)
 
 
 def test_a_reader_that_stops_early_lets_go_of_the_connection() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n" + RECORD
     with opened(drip(head, b"\n"), plain(RECORD)) as (_, provider):
-        stream = provider.results(REPORT, token=TOKEN, name_answer=str)
+        stream = provider.results(REPORT, token=TOKEN, answer_prefix="")
         assert isinstance(next(stream), RowResult)
         stream.close()  # type: ignore[attr-defined]  # a generator, as every adapter's stream
-        assert len(list(provider.results(REPORT, token=TOKEN, name_answer=str))) == 1
+        assert len(list(provider.results(REPORT, token=TOKEN, answer_prefix=""))) == 1
 
 
 def test_the_environment_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ def results(lines: list[dict[str, Any]]) -> dict[str, RowResult]:
     read = {}
     for row, line in enumerate(lines):
         text = msgspec.json.encode({**line, "custom_id": f"{TOKEN}r{row}"})
-        item = read_line(text, token=TOKEN, name_answer=str, result_ref="file-1", line=row + 1)
+        item = read_line(text, token=TOKEN, answer_prefix="", result_ref="file-1", line=row + 1)
         assert isinstance(item, RowResult)
         read[line["custom_id"]] = item
     return read

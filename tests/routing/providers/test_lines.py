@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing.providers.lines import one_line, split_lines
+from routing.providers.lines import gather_lines, is_one_line_each, one_line, split_lines
 
 CHUNKS = st.lists(st.binary(max_size=12).map(lambda text: text.replace(b"\x00", b"\n")), max_size=12)
 
@@ -30,3 +30,17 @@ def test_one_line_means_the_same_and_is_one_to_every_reader(document: dict[str, 
     line = one_line(msgspec.json.format(msgspec.json.encode(document)))
     assert msgspec.json.decode(line) == document
     assert len(line.decode().splitlines()) == 1
+
+
+@given(CHUNKS)
+def test_gathered_lines_are_the_same_and_a_long_one_is_alone(chunks: list[bytes]) -> None:
+    gathered = list(gather_lines(chunks, maximum_bytes=5))
+    texts = [each for block in gathered for each in ([b""] if isinstance(block, int) else block)]
+    assert texts == [text for text, _ in split_lines(chunks, maximum_bytes=5)]
+    assert all(block > 5 for block in gathered if isinstance(block, int))
+
+
+@given(st.lists(st.text(), max_size=4))
+def test_lines_stay_as_they_are_exactly_when_each_does(texts: list[str]) -> None:
+    lines = [text.replace("\n", "").encode() for text in texts]
+    assert is_one_line_each(b"\n".join(lines)) == all(one_line(line) == line for line in lines)

@@ -11,6 +11,7 @@ import pytest
 
 from catalog.domain.records import Endpoint
 from ground.errors import ProviderError
+from routing.providers.answered import AnsweredRows
 from routing.providers.base import (
     Deadlines,
     Fault,
@@ -19,10 +20,12 @@ from routing.providers.base import (
     JobState,
     Provider,
     ProviderAccount,
+    ResultItem,
     RowResult,
     Submission,
 )
 from routing.providers.registry import has_adapter, open_provider
+from tests.harness.answers import one_by_one
 from tests.routing.providers.lines_by_hand import COMPLETION, TOKEN, answered, never_ran
 from tests.routing.providers.odd_server import Answer, OddServer, answering, drip, plain, raw
 
@@ -46,6 +49,10 @@ def opened(server: OddServer, **deadlines: float) -> Provider:
         provider="openai", name="a", base_url=server.base_url, api_key="sk-odd", project="proj_ours"
     )
     return open_provider(account, Deadlines(**deadlines))
+
+
+def results_of(provider: Provider, report: JobReport) -> list[ResultItem]:
+    return list(one_by_one(provider.results(report, token=TOKEN, answer_prefix=""), token=TOKEN))
 
 
 def job(status: str = "completed", batch_ref: str = "batch_1", **members: object) -> bytes:
@@ -92,7 +99,7 @@ def test_a_drip_of_results_ends_at_the_deadline() -> None:
         opened(server, download_seconds=0.3) as provider,
         pytest.raises(ProviderError) as caught,
     ):
-        list(provider.results(REPORT, token=TOKEN, name_answer=str))
+        results_of(provider, REPORT)
     assert caught.value.code == Fault.TIMED_OUT
 
 
@@ -203,7 +210,7 @@ def test_a_list_that_does_not_say_whether_it_ends_is_read_until_it_is_empty() ->
 def test_results_come_from_both_files_without_blank_lines() -> None:
     out = answered(200, COMPLETION) + b"\n\n  \n"
     with answering(plain(out), plain(never_ran("batch_expired"))) as server, opened(server) as provider:
-        items = list(provider.results(REPORT, token=TOKEN, name_answer=str))
+        items = results_of(provider, REPORT)
     assert [item.outcome for item in items if isinstance(item, RowResult)] == ["succeeded", "expired"]
     assert len(items) == 2
 
@@ -211,22 +218,22 @@ def test_results_come_from_both_files_without_blank_lines() -> None:
 def test_a_result_file_cut_without_a_frame_is_an_error() -> None:
     cut = raw(b"HTTP/1.1 200 OK\r\n\r\n" + answered(200, COMPLETION)[:-30])
     with answering(cut) as server, opened(server) as provider, pytest.raises(ProviderError) as caught:
-        list(provider.results(REPORT, token=TOKEN, name_answer=str))
+        results_of(provider, REPORT)
     assert (caught.value.code, caught.value.permanent) == (Fault.UNREACHABLE, False)
 
 
 def test_a_result_file_that_storage_does_not_know_yet_is_tried_again() -> None:
     missing = plain(b'{"error":{"message":"No such File","type":"invalid_request_error","code":null}}', "404 No")
     with answering(missing) as server, opened(server) as provider, pytest.raises(ProviderError) as caught:
-        list(provider.results(REPORT, token=TOKEN, name_answer=str))
+        results_of(provider, REPORT)
     assert (caught.value.code, caught.value.permanent) == (Fault.NOT_FOUND, False)
 
 
 def test_a_reader_that_stops_early_lets_go_of_the_connection() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n" + answered(200, COMPLETION) + b"\n"
     with answering(drip(head, b"\n"), plain(job())) as server, opened(server) as provider:
-        stream = provider.results(REPORT, token=TOKEN, name_answer=str)
-        assert isinstance(next(stream), RowResult)
+        stream = provider.results(REPORT, token=TOKEN, answer_prefix="")
+        assert isinstance(next(stream), AnsweredRows)
         stream.close()  # type: ignore[attr-defined]  # a generator, as every adapter's stream
         assert provider.poll("batch_1").state is JobState.ENDED
 
@@ -259,6 +266,6 @@ def test_results_are_fetched_again_after_a_failed_fetch() -> None:
     with answering(*answers) as server, opened(server) as provider:
         report = provider.poll("batch_1")
         with pytest.raises(ProviderError) as caught:
-            list(provider.results(report, token=TOKEN, name_answer=str))
+            results_of(provider, report)
         assert not caught.value.permanent
-        assert len(list(provider.results(report, token=TOKEN, name_answer=str))) == 1
+        assert len(results_of(provider, report)) == 1
