@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator
 
-_BLOCK_BYTES = 128 * 1024
+_BLOCK_BYTES = 64 * 1024
 _GATHERING_SECONDS = 1.0
 # Readers that split with str.splitlines() also break at these; inside JSON they can only stand in strings.
 _SEPARATORS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
