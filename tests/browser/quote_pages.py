@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from routing.domain.constraints import LaneConstraints
 from routing.domain.scoring import WorkflowProfile
+from routing.models import Workflow
 from routing.services.workflows import Author, create_workflow
 from tests.browser.cases import PageCase, Role, World
 from tests.routing.pages import scenes
@@ -48,9 +49,10 @@ def _accepted(world: World) -> str:
     return f"{_QUOTES}{world.accepted().quote_id}/"
 
 
-def _workflow(world: World, name: str = "nightly-eu") -> str:
+def _workflow(world: World, name: str | None = None) -> str:
+    taken = Workflow.objects.filter(organisation=world.tenant.organisation).count()
     wanted = WorkflowProfile(
-        name=name,
+        name=name or f"nightly-eu-{taken + 1}",
         penalty_micro_usd_per_minute=20,
         fan_out=False,
         constraints=LaneConstraints(

@@ -1,6 +1,6 @@
 r"""Spelling JSON literals as they are weighed, all at once, in the buffer in which they lie.
 
-An escape of one letter becomes NUL and the byte it stands for, and keeps its length. ``\/`` and ``\uXXXX`` become
+An escape of one letter becomes NUL and the byte it stands for, and keeps its length. ``\/`` and ``\uHHHH`` become
 shorter: their bytes are written over their beginning, the rest is marked to be dropped. Decoding such strings one by
 one, with Python's objects for each, took 4 times as long as this for files written by Python's own ``json.dumps``.
 """
@@ -99,7 +99,7 @@ def spell(codes: Codes, starts: Positions) -> tuple[Positions, Positions | None]
 
 
 def _spell_units(codes: Codes, units: Positions) -> Positions:
-    r"""Write what ``\uXXXX`` stands for over its beginning and mark the rest as dropped; give the NULs written."""
+    r"""Write what ``\uHHHH`` stands for over its beginning and mark the rest as dropped; give the NULs written."""
     points, spans = _points(codes, units)
     units, points, spans = units[spans > 0], points[spans > 0], spans[spans > 0]
     has_letter = (points < len(_HAS_LETTER)) & _HAS_LETTER[np.minimum(points, len(_HAS_LETTER) - 1)]
@@ -137,7 +137,7 @@ def _by_row(places: Positions, starts: Positions) -> Positions:
 
 
 def _points(codes: Codes, units: Positions, *, paired: bool = True) -> tuple[Positions, Positions]:
-    r"""Give the code points of ``\uXXXX`` and their bytes; a low surrogate has 0, being in its high one's."""
+    r"""Give the code points of ``\uHHHH`` and their bytes; a low surrogate has 0, being in its high one's."""
     points = np.zeros(len(units), dtype=np.int64)
     for offset in range(2, UNIT_BYTES):
         points = points << 4 | _DIGITS[codes[units + offset]]

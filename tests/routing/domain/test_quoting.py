@@ -241,7 +241,7 @@ def test_a_placement_survives_packing() -> None:
     assert len(packed) == 16 + 2 * 24
 
 
-@pytest.mark.parametrize("packed", [b"", b"LHRP", b"XXXX" + bytes(12), b"LHRP\x02\x00\x05\x00" + bytes(8)])
+@pytest.mark.parametrize("packed", [b"", b"LHRP", b"LHRQ" + bytes(12), b"LHRP\x02\x00\x05\x00" + bytes(8)])
 def test_what_is_not_a_placement_is_refused(packed: bytes) -> None:
     with pytest.raises(ValueError, match="packed row placement"):
         RowPlacement.unpack(packed)
