@@ -38,7 +38,7 @@ def _prepare(*, base_url: str, row_count: int, bytes_per_row: int) -> None:
 
     from bench.files import mixed_rows
     from routing.domain.jsonl.table import FileLimits
-    from routing.domain.quoting import QuoteSettings
+    from routing.domain.offering import QuoteSettings
     from routing.services import quotes
     from routing.services.batches import accept_quote
     from routing.workflows import DEFAULT_WORKFLOW

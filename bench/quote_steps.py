@@ -21,7 +21,8 @@ import orjson
 from bench.files import mixed_rows
 from catalog.domain.records import Catalog
 from routing.domain.jsonl import fast
-from routing.domain.quoting import QuoteSettings, make_quote_plan
+from routing.domain.offering import QuoteSettings
+from routing.domain.quoting import make_quote_plan
 from routing.domain.scoring import WorkflowProfile
 from tests.routing.domain.sample import HOUSE
 

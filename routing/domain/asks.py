@@ -55,7 +55,12 @@ def bodies_of(file: bytes, table: RowTable, rows: npt.NDArray[np.int64]) -> Iter
     """Give the bodies of some rows of a file that was read, each member as the JSON text it was."""
     offsets, lengths = table.offsets[rows].tolist(), table.lengths[rows].tolist()
     for offset, length in zip(offsets, lengths, strict=True):
-        yield _decode(file[offset : offset + length]).body
+        yield decode_body(file[offset : offset + length])
+
+
+def decode_body(line: bytes) -> dict[str, Raw]:
+    """Give the body of a row that was read, by name, each member as the JSON text it was."""
+    return _decode(line).body
 
 
 def say_judgements(

@@ -81,6 +81,11 @@ class BatchPlan(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[GroupPlan, ...]
     workflow: WorkflowProfile = WorkflowProfile()
 
+    @classmethod
+    def unpriced(cls, workflow: WorkflowProfile) -> Self:
+        """Give what is known of a file that was not read yet: by what it will be judged."""
+        return cls(total_micro_usd=0, ceiling_micro_usd=0, fee_micro_usd=0, groups=(), workflow=workflow)
+
     def to_bytes(self) -> bytes:
         """Give the stored form."""
         return msgspec.json.encode(self)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NoReturn
 
-import numpy as np
-import numpy.typing as npt
-
 from ground.errors import InvalidRequest, RowError, RowErrors
-from routing.domain.jsonl.table import RowTable
 from routing.domain.resolve import ResolvedModel
 from routing.domain.scoring import GroupDemand, Ranking, RejectionCode, WorkflowProfile
 
@@ -18,12 +15,18 @@ def refuse_group(
     workflow: WorkflowProfile,
     ranking: Ranking,
     demand: GroupDemand,
-    table: RowTable,
-    rows: npt.NDArray[np.int64],
+    place_of: Callable[[int], tuple[int, int, str]],
 ) -> NoReturn:
     """Say that no lane can take a group: for a row's parameter, for too few rows, or because none is available.
 
     Where the workflow took a lane out, that is said first: the rows may be fine without the constraint.
+
+    Args:
+        resolved: The group's model.
+        workflow: Under which it was judged.
+        ranking: Its lanes, all of them rejected.
+        demand: What it asks.
+        place_of: Gives row, line and ``custom_id`` of the row at a position in the group.
 
     Raises:
         RowErrors: ``unsupported_parameter``, with the first row that asks it.
@@ -41,7 +44,7 @@ def refuse_group(
     for item in ranking.rejected:
         if item.reason == RejectionCode.UNSUPPORTED_PARAMETER:
             refused = demand.judgements[item.lane.lane_id].refused[0]
-            row = int(rows[refused.first_position])
+            row, line, custom_id = place_of(refused.first_position)
             raise RowErrors(
                 [
                     RowError(
@@ -49,8 +52,8 @@ def refuse_group(
                         message=f"No lane of {slug} can carry the row: {refused.reason}.",
                         param=refused.parameter,
                         row=row,
-                        line=int(table.lines[row]),
-                        custom_id=table.custom_ids[row],
+                        line=line,
+                        custom_id=custom_id,
                     )
                 ]
             )

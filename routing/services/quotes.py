@@ -24,7 +24,8 @@ from ground.ids import created_at_of, new_public_id
 from routing.blobs import delete_blob
 from routing.domain.pins import pin
 from routing.domain.plan import QuotedCandidate, QuotedGroup, QuotedLane, QuotePlan
-from routing.domain.quoting import QuoteSettings, make_quote_plan
+from routing.domain.quoting import make_quote_plan
+from routing.domain.offering import QuoteSettings
 from routing.domain.scoring import WorkflowProfile
 from routing.models import Quote, QuoteStatus
 from routing.payloads import payload_name, placement_name, store_payload, store_placement

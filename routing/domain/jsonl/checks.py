@@ -36,7 +36,7 @@ def check_custom_id(row: Mapping[str, Any]) -> str:
 
 
 def check_envelope(row: Mapping[str, Any], file_endpoint: Endpoint | None) -> Endpoint:
-    """Give the row's endpoint: method POST, a known ``url``, the same as the file's first row."""
+    """Give the row's endpoint: method POST, a known ``url``, that of the whole file."""
     method = _required(row, "method", "method")
     require_type(method, str, "method", "a string")
     if method != "POST":
@@ -47,7 +47,7 @@ def check_envelope(row: Mapping[str, Any], file_endpoint: Endpoint | None) -> En
     if endpoint is None:
         fail("unsupported_endpoint", f"url must be one of {', '.join(ENDPOINTS)}, as it stands.", "url")
     if file_endpoint is not None and endpoint is not file_endpoint:
-        fail("url_mismatch", f"url is {url}, but the file's first row says {file_endpoint.value}; one a file.", "url")
+        fail("url_mismatch", f"url is {url}, but the file goes to {file_endpoint.value}; one endpoint a file.", "url")
     return endpoint
 
 

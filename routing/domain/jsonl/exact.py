@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+import msgspec
 import numpy as np
 
 from catalog.domain.records import Endpoint
 from ground.errors import DuplicateId, RowError, RowErrors
 from routing.domain.jsonl.checks import MAXIMUM_CUSTOM_ID_CHARACTERS, check_body, check_custom_id, check_envelope
 from routing.domain.jsonl.faults import DuplicateNames, RowFault, duplicate_name, fail
-from routing.domain.jsonl.lines import split_lines
+from routing.domain.jsonl.pieces import Piece, Pieces
 from routing.domain.jsonl.table import FileLimits
 
 MAXIMUM_DEPTH = 100
 ERRORS_LISTED = 100
 DUPLICATE_IDS_LISTED = 1_000
 INTEGER_CHARACTERS = 18
+# A place is two numbers, row and line.
+_PLACE_NUMBERS = 2
 HIGH_SURROGATES, LOW_SURROGATES = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
 
 ModelCheck = Callable[[str, Endpoint], RowFault | None]
@@ -56,7 +60,7 @@ def decode_line(line: bytes) -> dict[str, Any]:
 
 
 def report_errors(body: bytes, limits: FileLimits, check_model: ModelCheck) -> None:
-    """Read the whole file again by the letter and raise everything that is wrong with it.
+    """Read a whole body again by the letter and raise everything that is wrong with it.
 
     Args:
         body: The file.
@@ -67,54 +71,143 @@ def report_errors(body: bytes, limits: FileLimits, check_model: ModelCheck) -> N
         RowErrors: Up to 100 errors sorted by line, and each ``custom_id`` that stands more than once with all its rows
             and lines (1,000 ids; ``extra["duplicate_id_count"]`` has the total).
     """
-    lines = split_lines(body)
-    numbers = lines.numbers.tolist()
-    if not numbers:
+    pieces = (Piece(text=body, offset=0, first_line=1),)
+    _check_row_count(pieces, limits)
+    _report(pieces, _Findings(limits=limits, check_model=check_model))
+
+
+def report_long_file(
+    pieces: Pieces, limits: FileLimits, check_model: ModelCheck, *, endpoint: Endpoint | None = None
+) -> None:
+    """Report as :func:`report_errors` does, in flat memory: the file is gone through three times.
+
+    First its rows are counted; then ids are hashed, so that at last only those that may stand twice are held.
+
+    Args:
+        pieces: Gives the file, each time it is called.
+        limits: How much it may hold.
+        check_model: Says what is wrong with a model name at an endpoint, or None.
+        endpoint: Where its rows must go; None where the first one decides.
+
+    Raises:
+        RowErrors: As there.
+    """
+    _check_row_count(pieces(), limits)
+    may_repeat = _repeated_hashes(pieces())
+    findings = _Findings(limits=limits, check_model=check_model, may_repeat=may_repeat, endpoint=endpoint)
+    _report(pieces(), findings)
+
+
+def _check_row_count(pieces: Iterable[Piece], limits: FileLimits) -> None:
+    row_count, over, line_over = 0, limits.maximum_rows, 0
+    for piece in pieces:
+        numbers = piece.line_numbers()
+        if row_count <= over < row_count + len(numbers):
+            line_over = int(numbers[over - row_count])
+        row_count += len(numbers)
+    if not row_count:
         raise RowErrors([RowError(code="empty_file", message="The file holds no request.")])
-    if len(numbers) > limits.maximum_rows:
-        message = f"The file holds {len(numbers)} rows; at most {limits.maximum_rows} are allowed here."
-        over = limits.maximum_rows
-        raise RowErrors([RowError(code="too_many_rows", message=message, row=over, line=numbers[over])])
-    findings = _Findings(limits=limits, check_model=check_model)
-    for row, number in enumerate(numbers):
-        findings.read(row, number, lines.text(row))
+    if row_count > over:
+        message = f"The file holds {row_count} rows; at most {over} are allowed here."
+        raise RowErrors([RowError(code="too_many_rows", message=message, row=over, line=line_over)])
+
+
+def _repeated_hashes(pieces: Iterable[Piece]) -> frozenset[int]:
+    """Give the hashes of all ids that stand more than once; those of a few others may be among them."""
+    found = [np.zeros(0, dtype=np.int64)]
+    for piece in pieces:
+        ids = (_id_of(text) for _, text, _ in piece.rows())
+        found.append(np.fromiter((hash(each) for each in ids if each is not None), dtype=np.int64))
+    hashes = np.sort(np.concatenate(found))
+    return frozenset(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
+
+
+def _id_of(text: bytes) -> str | None:
+    """Give a line's ``custom_id`` quickly if the line may be good; one that the exact reading refuses does no harm."""
+    try:
+        return _decode_named(text).custom_id
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    try:
+        return _readable_id(decode_line(text))
+    except RowFault:
+        return None
+
+
+def _report(pieces: Iterable[Piece], findings: _Findings) -> None:
+    row = 0
+    for piece in pieces:
+        for line, text, size_bytes in piece.rows():
+            findings.read(row, line, text, size_bytes)
+            row += 1
     findings.raise_if_any()
+
+
+class _Named(msgspec.Struct, gc=False):
+    custom_id: str
+
+
+_decode_named = msgspec.json.Decoder(_Named).decode
 
 
 @dataclass(slots=True, kw_only=True)
 class _Findings:
-    """What has been found so far; ``places`` has every readable ``custom_id`` with its rows and lines."""
+    """What has been found so far.
+
+    ``places`` has readable ``custom_id``s with their rows and lines, one after the other. With ``may_repeat`` (hashes)
+    it has only ids that may stand twice, as many as are listed; of the others ``first_lines`` has the first line and
+    ``repeated`` those that were seen again, both by hash.
+    """
 
     limits: FileLimits
     check_model: ModelCheck
+    may_repeat: frozenset[int] | None = None
     endpoint: Endpoint | None = None
     errors: list[RowError] = field(default_factory=list)
     error_count: int = 0
-    places: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    places: dict[str, array[int]] = field(default_factory=dict)
+    first_lines: dict[int, int] = field(default_factory=dict)
+    repeated: set[int] = field(default_factory=set)
     verdicts: dict[tuple[str, Endpoint], RowFault | None] = field(default_factory=dict)
 
-    def read(self, row: int, line: int, text: bytes) -> None:
+    def read(self, row: int, line: int, text: bytes, size_bytes: int) -> None:
         """Judge one line; a row has one error at most."""
-        custom_id = None
+        custom_id, first_line = None, line
         try:
-            if len(text) > self.limits.maximum_row_bytes:
+            if size_bytes > self.limits.maximum_row_bytes:
                 fail(
                     "row_too_large",
-                    f"The row has {len(text)} bytes; at most {self.limits.maximum_row_bytes} are allowed.",
+                    f"The row has {size_bytes} bytes; at most {self.limits.maximum_row_bytes} are allowed.",
                 )
             decoded = decode_line(text)
             custom_id = _readable_id(decoded)
             check_custom_id(decoded)
             assert custom_id is not None, "a checked custom_id is readable"
-            self.places.setdefault(custom_id, []).append((row, line))
+            first_line = self._first_line(custom_id, row, line)
             self._judge(decoded)
         except RowFault as fault:
             self._add(fault, row, line, custom_id)
             return
-        if len(self.places[custom_id]) > 1:
-            first = self.places[custom_id][0][1]
-            repeated = RowFault("duplicate_custom_id", f"This custom_id already stands on line {first}.", "custom_id")
+        if first_line != line:
+            repeated = RowFault(
+                "duplicate_custom_id", f"This custom_id already stands on line {first_line}.", "custom_id"
+            )
             self._add(repeated, row, line, custom_id)
+
+    def _first_line(self, custom_id: str, row: int, line: int) -> int:
+        """Note where an id stands, and give the line on which it stood first."""
+        if self.may_repeat is not None:
+            key = hash(custom_id)
+            if key not in self.may_repeat:
+                return line
+            if custom_id not in self.places and len(self.places) >= DUPLICATE_IDS_LISTED:
+                first_line = self.first_lines.setdefault(key, line)
+                if first_line != line:
+                    self.repeated.add(key)
+                return first_line
+        places = self.places.setdefault(custom_id, array("q"))
+        places.extend((row, line))
+        return places[1]
 
     def _judge(self, decoded: Mapping[str, Any]) -> None:
         endpoint = check_envelope(decoded, self.endpoint)
@@ -139,16 +232,14 @@ class _Findings:
         """Raise what was found, if anything."""
         if not self.errors:
             return
-        repeated = [(custom_id, places) for custom_id, places in self.places.items() if len(places) > 1]
+        repeated = [(custom_id, places) for custom_id, places in self.places.items() if len(places) > _PLACE_NUMBERS]
         duplicates = [
-            DuplicateId(
-                custom_id=custom_id, rows=tuple(row for row, _ in places), lines=tuple(line for _, line in places)
-            )
+            DuplicateId(custom_id=custom_id, rows=tuple(places[::2]), lines=tuple(places[1::2]))
             for custom_id, places in repeated[:DUPLICATE_IDS_LISTED]
         ]
         error = RowErrors(self.errors, total=self.error_count, duplicates=duplicates)
         if repeated:
-            error.extra["duplicate_id_count"] = len(repeated)
+            error.extra["duplicate_id_count"] = len(repeated) + len(self.repeated)
         raise error
 
 

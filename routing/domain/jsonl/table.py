@@ -13,6 +13,7 @@ from routing.domain.estimate.tokens import RowExtras
 from routing.domain.estimate.weights import RowLiterals, RowTexts
 
 MAXIMUM_ROWS = 50_000
+MAXIMUM_ROWS_BY_FILE = 1_000_000
 MAXIMUM_ROW_BYTES = 4 * 1_024 * 1_024
 
 

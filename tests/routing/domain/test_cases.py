@@ -10,8 +10,9 @@ import orjson
 import pytest
 
 from ground.errors import RowErrors
+from routing.domain.offering import QuoteSettings
 from routing.domain.plan import QuotePlan
-from routing.domain.quoting import QuoteSettings, make_quote_plan
+from routing.domain.quoting import make_quote_plan
 from routing.domain.scoring import WorkflowProfile
 from tests.routing.domain.sample import AT, HOUSE
 

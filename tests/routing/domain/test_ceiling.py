@@ -9,7 +9,8 @@ from typing import Any
 
 import orjson
 
-from routing.domain.quoting import QuoteSettings, make_quote_plan
+from routing.domain.offering import QuoteSettings
+from routing.domain.quoting import make_quote_plan
 from routing.domain.scoring import WorkflowProfile
 from simulators.tokenizer import count_text
 from tests.routing.domain.sample import AT, HOUSE, SONNET_SLUG, jsonl, row

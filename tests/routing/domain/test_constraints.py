@@ -11,7 +11,8 @@ from catalog.domain.records import Lane, SlaSnapshot
 from ground.errors import InvalidRequest
 from routing.domain.constraints import LaneConstraints
 from routing.domain.moving import RowsToPlace, next_lane
-from routing.domain.quoting import QuoteSettings, make_quote_plan
+from routing.domain.offering import QuoteSettings
+from routing.domain.quoting import make_quote_plan
 from routing.domain.scoring import GroupDemand, WorkflowProfile, rank_lanes
 from tests.routing.domain.sample import AT, BEDROCK, DIRECT, card, catalog, jsonl, lane, model, row
 

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from catalog.domain.records import ModelName
 from ground.errors import RowErrors
 from routing.domain.estimate.tokens import RowTokens
+from routing.domain.offering import QuoteSettings
 from routing.domain.placement import RowPlacement
 from routing.domain.plan import QuotePlan
 from routing.domain.pricing import price_group
-from routing.domain.quoting import QuoteSettings, make_quote_plan
+from routing.domain.quoting import make_quote_plan
 from routing.domain.scoring import WorkflowProfile
 from tests.routing.domain.sample import AT, EMBEDDER, GPT_4O, HOUSE, catalog, jsonl, rates, row
 

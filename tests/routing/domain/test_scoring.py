@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from catalog.domain.records import Lane, LaneHealth, Rotation, SlaSnapshot
 from ground.errors import InvalidRequest
 from routing.domain.explaining import explain
-from routing.domain.quoting import QuoteSettings, make_quote_plan
+from routing.domain.offering import QuoteSettings
+from routing.domain.quoting import make_quote_plan
 from routing.domain.scoring import GroupDemand, Ranking, WorkflowProfile, rank_lanes
 from routing.domain.splitting import Share
 from tests.routing.domain.sample import (

@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing.domain.quoting import QuoteSettings, make_quote_plan
+from routing.domain.offering import QuoteSettings
+from routing.domain.quoting import make_quote_plan
 from routing.domain.scoring import Candidate, WorkflowProfile
 from routing.domain.splitting import split_group
 from tests.routing.domain.sample import (
