@@ -47,7 +47,7 @@ def _prepare(*, base_url: str, row_count: int, bytes_per_row: int) -> None:
     use_simulator(base_url)
     tenant = make_tenant(f"bench{get_random_string(8).lower()}", credit_micro_usd=1_000_000_000_000)
     wide = QuoteSettings(limits=FileLimits(maximum_rows=1_000_000))
-    with mock.patch.object(quotes, "_quote_settings", return_value=wide):
+    with mock.patch.object(quotes, "quote_settings", return_value=wide):
         body = mixed_rows(row_count, bytes_per_row=bytes_per_row)
         made = quotes.create_quote(caller=tenant.caller, body=body, workflow=DEFAULT_WORKFLOW)
     batch = accept_quote(caller=tenant.caller, quote_id=made.answer["id"], metadata=None).batch

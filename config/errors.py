@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import logging
-from dataclasses import asdict
 from functools import singledispatch
 from typing import Any
 
@@ -57,19 +56,7 @@ def status_of(error: errors.LanehouseError) -> int:
 
 def envelope(error: errors.LanehouseError, status: int) -> dict[str, Any]:
     """Give the standard body: OpenAI's four members, then ours."""
-    members: dict[str, Any] = {
-        "message": error.message,
-        "type": _TYPE.get(status, "invalid_request_error"),
-        "param": error.param,
-        "code": error.code,
-    }
-    if isinstance(error, errors.RowErrors):
-        first = error.errors[0]
-        members |= {"row": first.row, "line": first.line, "custom_id": first.custom_id}
-        members["duplicates"] = [asdict(duplicate) for duplicate in error.duplicates]
-        members["errors"] = [asdict(row_error) for row_error in error.errors]
-        members["error_count"] = error.error_count
-    return {"error": members | error.extra}
+    return {"error": errors.members_of(error, _TYPE.get(status, errors.INVALID_REQUEST_TYPE))}
 
 
 def answer(error: errors.LanehouseError, *, status: int | None = None) -> HttpResponse:

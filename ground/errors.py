@@ -22,8 +22,11 @@ Which HTTP status each has is said in one table in ``config.errors``. Messages n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+# OpenAI's word for what the caller must change.
+INVALID_REQUEST_TYPE: Final = "invalid_request_error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,3 +175,15 @@ class ProviderError(LanehouseError):
         self.permanent = permanent
         self.retry_after_seconds = retry_after_seconds
         self.ambiguous = ambiguous
+
+
+def members_of(error: LanehouseError, kind: str = INVALID_REQUEST_TYPE) -> dict[str, Any]:
+    """Give what the standard envelope holds of an error: OpenAI's four members, then ours; ``kind`` is its type."""
+    members: dict[str, Any] = {"message": error.message, "type": kind, "param": error.param, "code": error.code}
+    if isinstance(error, RowErrors):
+        first = error.errors[0]
+        members |= {"row": first.row, "line": first.line, "custom_id": first.custom_id}
+        members["duplicates"] = [asdict(duplicate) for duplicate in error.duplicates]
+        members["errors"] = [asdict(row_error) for row_error in error.errors]
+        members["error_count"] = error.error_count
+    return members | error.extra

@@ -243,7 +243,8 @@ class QuoteOut(Schema):
 
     id: str
     object: str
-    status: str
+    status: Literal["ready", "accepted", "expired"]
+    input_file_id: str | None
     created_at: int
     expires_at: int
     workflow: str
@@ -261,6 +262,29 @@ class QuoteOut(Schema):
     dropped: list[DroppedOut]
     timings_ms: dict[str, float]
     batch_id: str | None
+
+
+class ProgressOut(Schema):
+    """How far a file has been read."""
+
+    read_bytes: int
+    total_bytes: int
+
+
+class UnpricedQuoteOut(Schema):
+    """A quote of an uploaded file that is still read (`progress`), or was refused (`error`, as in the envelope)."""
+
+    id: str
+    object: str
+    status: Literal["pending", "failed"]
+    batch_id: str | None
+    input_file_id: str | None
+    created_at: int
+    expires_at: None
+    workflow: str
+    workflow_version: int
+    progress: ProgressOut | None
+    error: ErrorBodyOut | None
 
 
 class BatchLaneOut(Schema):

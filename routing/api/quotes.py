@@ -9,10 +9,11 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from ground.errors import InvalidRequest, NotFound, PayloadTooLarge, UnsupportedMediaType
+from ground.errors import InvalidRequest, PayloadTooLarge, UnsupportedMediaType
 from routing.api.answers import JSON_LINES, caller_of, errors_of, json_answer
-from routing.schemas import QuoteCommand, QuoteOut
+from routing.schemas import QuoteCommand, QuoteOut, UnpricedQuoteOut
 from routing.selectors import quote_by_id
+from routing.services.file_quotes import request_quote, uploaded_file
 from routing.services.quotes import create_quote, quote_answer
 from routing.workflows import workflow_named
 
@@ -26,12 +27,15 @@ _BODIES = {
 }
 
 
-@router.post("/model", response={201: QuoteOut, **errors_of(400, 404, 413, 415)}, openapi_extra=_BODIES)
+@router.post(
+    "/model", response={201: QuoteOut, 202: UnpricedQuoteOut, **errors_of(400, 404, 413, 415)}, openapi_extra=_BODIES
+)
 def create_model_quote(request: HttpRequest, workflow: str | None = None) -> HttpResponse:
     """Price a JSONL file that may mix models.
 
     A JSON object of type `application/json` with `input_file_id` and no `custom_id` is a command for the file
-    flow; everything else is JSONL, whatever its content type.
+    flow; everything else is JSONL, whatever its content type. The file is priced in the background: ask for the
+    quote until it is `ready` or `failed`.
     """
     started_ns = time.perf_counter_ns()
     caller = caller_of(request)
@@ -40,7 +44,10 @@ def create_model_quote(request: HttpRequest, workflow: str | None = None) -> Htt
     read_ns = time.perf_counter_ns()
     file_id = _command(request, body)
     if file_id is not None:
-        raise NotFound(f"There is no file {file_id[:60]!r}.", param="input_file_id")
+        quote = request_quote(caller=caller, stored=uploaded_file(caller, file_id), workflow=profile)
+        response = json_answer(quote_answer(caller, quote), status=202)
+        response["Location"] = f"/v1/quotes/{quote.public_id}"
+        return response
     made = create_quote(caller=caller, body=body, workflow=profile)
     timings_ms = {"read": round((read_ns - started_ns) / 1e6, 3), **made.timings_ms}
     timings_ms["total"] = round((time.perf_counter_ns() - started_ns) / 1e6, 3)
@@ -50,7 +57,7 @@ def create_model_quote(request: HttpRequest, workflow: str | None = None) -> Htt
     return response
 
 
-@router.get("/{quote_id}", response={200: QuoteOut, **errors_of(404)})
+@router.get("/{quote_id}", response={200: QuoteOut | UnpricedQuoteOut, **errors_of(404)})
 def get_quote(request: HttpRequest, quote_id: str) -> HttpResponse:
     """Give a quote as it stands now."""
     caller = caller_of(request)
@@ -83,8 +90,8 @@ def read_body(request: HttpRequest) -> bytes:
 
 def _too_large(limit_bytes: int) -> PayloadTooLarge:
     return PayloadTooLarge(
-        f"This call takes up to {limit_bytes // (1024 * 1024)} MiB. Send the rows as several"
-        " files; one larger file will go by POST /v1/files, which is not offered yet."
+        f"This call takes up to {limit_bytes // (1024 * 1024)} MiB. Upload a larger file by POST /v1/files with purpose"
+        ' \'batch\', then send its id here as {"input_file_id": "file-..."}.'
     )
 
 
@@ -102,6 +109,11 @@ def _command(request: HttpRequest, body: bytes) -> str | None:
         return None
     if not isinstance(content, dict) or "custom_id" in content or "input_file_id" not in content:
         return None
+    for name in content:
+        if name != "input_file_id":
+            raise InvalidRequest(
+                f"{name[:80]!r} is not a parameter of this call.", code="unsupported_parameter", param=name[:80]
+            )
     file_id = content["input_file_id"]
     if not isinstance(file_id, str):
         raise InvalidRequest("'input_file_id' is a string.", code="invalid_type", param="input_file_id")

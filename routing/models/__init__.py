@@ -4,15 +4,17 @@ from routing.models.batches import Batch, BatchEnding, BatchStatus, SubLane, Sub
 from routing.models.files import FilePurpose, StoredFile
 from routing.models.jobs import JobState, ProviderAccount, ProviderJob, UnclearChoice, UnclearDecision
 from routing.models.outcomes import RowOutcome
-from routing.models.quotes import Quote, QuoteStatus
+from routing.models.quotes import FilePricing, PricingState, Quote, QuoteStatus
 from routing.models.workflows import Workflow, WorkflowVersion
 
 __all__ = [
     "Batch",
     "BatchEnding",
     "BatchStatus",
+    "FilePricing",
     "FilePurpose",
     "JobState",
+    "PricingState",
     "ProviderAccount",
     "ProviderJob",
     "Quote",

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 import orjson
 from django.conf import settings
@@ -22,15 +22,18 @@ from ground import clock
 from ground.errors import ServerBusy
 from ground.ids import created_at_of, new_public_id
 from routing.blobs import delete_blob
+from routing.domain.offering import QuoteSettings
 from routing.domain.pins import pin
 from routing.domain.plan import QuotedCandidate, QuotedGroup, QuotedLane, QuotePlan
 from routing.domain.quoting import make_quote_plan
-from routing.domain.offering import QuoteSettings
 from routing.domain.scoring import WorkflowProfile
 from routing.models import Quote, QuoteStatus
 from routing.payloads import payload_name, placement_name, store_payload, store_placement
 from routing.selectors import batch_of_quote, quote_has_expired
+from routing.unpriced import unpriced_answer
 
+# An accept may be on its way when a quote expires.
+PAYLOAD_KEPT_AFTER_EXPIRY: Final = timedelta(hours=1)
 _PLANNING_WAIT_SECONDS = 10
 _planning = threading.BoundedSemaphore(settings.QUOTE_PLACES)
 _writers_lock = threading.Lock()
@@ -66,7 +69,7 @@ def create_quote(*, caller: Caller, body: bytes, workflow: WorkflowProfile) -> M
     try:
         catalog = current_catalog()
         with _place_for_planning():
-            plan = make_quote_plan(body, catalog, workflow, _quote_settings(), at, timer=time.perf_counter_ns)
+            plan = make_quote_plan(body, catalog, workflow, quote_settings(), at, timer=time.perf_counter_ns)
         planned_ns = time.perf_counter_ns()
         store_placement(quote_id, plan.placement)
         written.result()
@@ -78,7 +81,7 @@ def create_quote(*, caller: Caller, body: bytes, workflow: WorkflowProfile) -> M
         raise
     stored_ns = time.perf_counter_ns()
     expires_at = at + settings.QUOTE_LIFETIME
-    answer = _answer(quote_id, plan, expires_at)
+    answer = frozen_answer(quote_id, plan, expires_at)
     Quote.objects.create(
         public_id=quote_id,
         created_at=at,
@@ -87,6 +90,7 @@ def create_quote(*, caller: Caller, body: bytes, workflow: WorkflowProfile) -> M
         workflow=workflow.name,
         status=QuoteStatus.READY,
         expires_at=expires_at,
+        payload_kept_until=expires_at + PAYLOAD_KEPT_AFTER_EXPIRY,
         endpoint=plan.endpoint.value,
         row_count=plan.row_count,
         body_size_bytes=len(body),
@@ -101,13 +105,18 @@ def create_quote(*, caller: Caller, body: bytes, workflow: WorkflowProfile) -> M
 
 
 def quote_answer(caller: Caller, quote: Quote) -> dict[str, Any]:
-    """Give a stored quote as it stands now: its frozen figures, its status by the clock, today's credit."""
+    """Give a stored quote as it stands now: its frozen figures, its status by the clock, today's credit.
+
+    A quote without figures gives how far its file has been read, or what is wrong with it.
+    """
+    if quote.status != QuoteStatus.READY:
+        return unpriced_answer(quote)
     answer: dict[str, Any] = orjson.loads(bytes(quote.answer))
     batch = batch_of_quote(quote)
     if batch is not None:
         answer["status"] = "accepted"
         answer["batch_id"] = batch.public_id
-    elif quote.status == QuoteStatus.READY and quote_has_expired(quote):
+    elif quote_has_expired(quote):
         answer["status"] = "expired"
     answer |= _credit(caller, answer["estimate"]["reservation_micro_usd"])
     answer["timings_ms"] = {}
@@ -133,7 +142,8 @@ def _pool() -> ThreadPoolExecutor:
         return _writers
 
 
-def _quote_settings() -> QuoteSettings:
+def quote_settings() -> QuoteSettings:
+    """Give what the house sets."""
     return QuoteSettings(
         fee_micro_usd=settings.CONTROL_PLANE_FEE_MICRO_USD, margin_basis_points=settings.HOLD_MARGIN_BASIS_POINTS
     )
@@ -147,7 +157,9 @@ def _credit(caller: Caller, reservation_micro_usd: int) -> dict[str, Any]:
     }
 
 
-def _answer(quote_id: str, plan: QuotePlan, expires_at: datetime) -> dict[str, Any]:
+def frozen_answer(
+    quote_id: str, plan: QuotePlan, expires_at: datetime, *, input_file_id: str | None = None
+) -> dict[str, Any]:
     """Give the frozen part of the answer; the public contract's names."""
     estimate = plan.estimate
     return {
@@ -155,7 +167,8 @@ def _answer(quote_id: str, plan: QuotePlan, expires_at: datetime) -> dict[str, A
         "object": "quote",
         "status": "ready",
         "batch_id": None,
-        "created_at": int(plan.quoted_at.timestamp()),
+        "input_file_id": input_file_id,
+        "created_at": int(created_at_of(quote_id).timestamp()),
         "expires_at": int(expires_at.timestamp()),
         "workflow": plan.workflow.name,
         "workflow_version": plan.workflow.version,

@@ -1,0 +1,239 @@
+"""Quotes of uploaded files: asked for at once, priced in the background.
+
+The quote's payload is the file itself under a second name, so a file may be deleted as soon as it was asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import orjson
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+
+from accounts.selectors import Caller
+from catalog.domain.records import Catalog, Endpoint
+from catalog.selectors import current_catalog
+from ground import clock
+from ground.errors import InvalidRequest, NotFound, members_of
+from ground.ids import created_at_of, new_public_id
+from ground.leases import Keeper, Lease, LeaseLost, claim, moving_on, unless_lost
+from ground.wake import wake
+from routing.blobs import delete_blob, link_blob, open_blob
+from routing.domain.jsonl.table import MAXIMUM_ROWS_BY_FILE, FileLimits
+from routing.domain.long_files import LongFile, make_long_quote_plan
+from routing.domain.offering import Pricing, QuoteSettings
+from routing.domain.pins import BatchPlan, pin
+from routing.domain.plan import QuotePlan
+from routing.domain.scoring import WorkflowProfile
+from routing.models import FilePricing, FilePurpose, PricingState, Quote, QuoteStatus, StoredFile
+from routing.payloads import payload_name, placement_name, store_placement
+from routing.selectors import file_by_id
+from routing.services.quotes import PAYLOAD_KEPT_AFTER_EXPIRY, frozen_answer, quote_settings
+
+_BLOCK_BYTES = 1024 * 1024
+# So many processes may die of one file before it is given up.
+_TRIES = 5
+
+
+def uploaded_file(caller: Caller, file_id: str) -> StoredFile:
+    """Give the file that a call names as its input.
+
+    Raises:
+        NotFound: The organisation has no such file.
+        InvalidRequest: It was put out by a batch.
+    """
+    stored = file_by_id(organisation=caller.organisation, public_id=file_id, param="input_file_id")
+    if stored.purpose != FilePurpose.BATCH:
+        raise InvalidRequest("'input_file_id' is a file that was uploaded for batches.", param="input_file_id")
+    return stored
+
+
+def request_quote(
+    *, caller: Caller, stored: StoredFile, workflow: WorkflowProfile, endpoint: Endpoint | None = None
+) -> Quote:
+    """Ask for an uploaded file to be priced; the quote is pending until it was read.
+
+    Args:
+        caller: Who asks.
+        stored: The file.
+        workflow: What lanes are judged by; the quote keeps it as it is now.
+        endpoint: Where the rows must go; None where the file's first row decides.
+
+    Raises:
+        NotFound: Its bytes are gone.
+    """
+    now = clock.now()
+    quote_id = new_public_id("qt_", now)
+    try:
+        link_blob(stored.blob_name, payload_name(quote_id))
+    except FileNotFoundError:
+        raise NotFound(f"There is no file {stored.public_id!r} any more.", param="input_file_id") from None
+    try:
+        return _create(caller, stored, workflow, endpoint, quote_id)
+    except BaseException:
+        delete_blob(payload_name(quote_id))
+        raise
+
+
+@transaction.atomic
+def _create(
+    caller: Caller, stored: StoredFile, workflow: WorkflowProfile, endpoint: Endpoint | None, quote_id: str
+) -> Quote:
+    at = created_at_of(quote_id)
+    quote = Quote.objects.create(
+        public_id=quote_id,
+        created_at=at,
+        organisation=caller.organisation,
+        api_key=caller.api_key,
+        workflow=workflow.name,
+        status=QuoteStatus.PENDING,
+        endpoint=endpoint.value if endpoint else "",
+        row_count=0,
+        body_size_bytes=stored.size_bytes,
+        input_file_id=stored.public_id,
+        answer=b"",
+        plan=BatchPlan.unpriced(workflow).to_bytes(),
+    )
+    FilePricing.objects.create(
+        quote_id=quote_id,
+        organisation=caller.organisation,
+        endpoint=quote.endpoint,
+        size_bytes=stored.size_bytes,
+        created_at=at,
+        due_at=at,
+    )
+    wake("routing.price_files")
+    return quote
+
+
+def price_next_file() -> bool:
+    """Price the file that has waited longest: its quote becomes ready, or failed with all that is wrong."""
+    lease = claim(FilePricing, state_field="state", states=(PricingState.PENDING,))
+    if lease is None:
+        return False
+    with unless_lost():
+        pricing = FilePricing.objects.get(pk=lease.row_id)
+        quote = _quote_of(pricing)
+        try:
+            catalog = current_catalog()
+            plan = _priced(lease, pricing, quote, catalog)
+        except InvalidRequest as error:
+            _fail(lease, quote, error)
+        else:
+            _make_ready(lease, quote, plan, catalog)
+    return True
+
+
+def fail_pending(quote: Quote, error: InvalidRequest) -> None:
+    """End a pending quote from outside: whoever is pricing it finds that its claim is gone. Call in a transaction.
+
+    A quote that is not pending any more is left as it is.
+    """
+    pricing = FilePricing.objects.select_for_update().filter(quote_id=quote.public_id).first()
+    if pricing is not None and pricing.state == PricingState.PENDING:
+        pricing.fence += 1
+        pricing.state, pricing.due_at, pricing.lease_until = PricingState.ENDED, None, None
+        pricing.save()
+        _store_failure(quote, error)
+
+
+def _priced(lease: Lease, pricing: FilePricing, quote: Quote, catalog: Catalog) -> QuotePlan:
+    if lease.fence > _TRIES:
+        raise InvalidRequest("The file could not be priced. Tell support the quote's id.", code="internal_error")
+    house = quote_settings()
+    bound = Pricing(
+        catalog=catalog,
+        workflow=BatchPlan.from_bytes(quote.plan).workflow,
+        settings=QuoteSettings(
+            fee_micro_usd=house.fee_micro_usd,
+            margin_basis_points=house.margin_basis_points,
+            fill_percent=house.fill_percent,
+            limits=FileLimits(maximum_rows=MAXIMUM_ROWS_BY_FILE),
+        ),
+        at=clock.now(),
+    )
+    with open_blob(payload_name(quote.public_id)) as blob:
+        reading = LeasedReading(lease, blob, size_bytes=pricing.size_bytes)
+        file = LongFile(blocks=reading.blocks, read=reading.read)
+        return make_long_quote_plan(file, bound, endpoint=Endpoint(pricing.endpoint) if pricing.endpoint else None)
+
+
+class LeasedReading:
+    """Reads a file that is being priced: keeps the lease, and lets others see how far it has come."""
+
+    def __init__(self, lease: Lease, blob: BinaryIO, *, size_bytes: int) -> None:
+        self._lease = lease
+        self._keep = Keeper(lease)
+        self._blob = blob
+        self._shown_bytes = 0
+        # A fiftieth of the file is a step that people see, and writes little.
+        self._step_bytes = max(_BLOCK_BYTES, size_bytes // 50)
+
+    def blocks(self) -> Iterator[bytes]:
+        """Give the whole file from its beginning."""
+        position = 0
+        while block := self.read(position, _BLOCK_BYTES):
+            yield block
+            position += len(block)
+            if position >= self._shown_bytes + self._step_bytes:
+                self._show(position)
+
+    def read(self, offset: int, size_bytes: int) -> bytes:
+        """Give bytes from an offset on; fewer only at the end."""
+        self._keep()
+        self._blob.seek(offset)
+        return self._blob.read(size_bytes)
+
+    def _show(self, position: int) -> None:
+        self._shown_bytes = position
+        found = FilePricing.objects.filter(pk=self._lease.row_id, fence=self._lease.fence)
+        if not found.update(read_bytes=position):
+            raise LeaseLost
+
+
+def _make_ready(lease: Lease, quote: Quote, plan: QuotePlan, catalog: Catalog) -> None:
+    with moving_on(FilePricing, lease) as pricing:
+        expires_at = clock.now() + settings.QUOTE_LIFETIME
+        # Inside: a run that has lost its claim must not touch what the next one has written. One that was killed here
+        # left a placement nobody knows of.
+        delete_blob(placement_name(quote.public_id))
+        store_placement(quote.public_id, plan.placement)
+        answer = frozen_answer(quote.public_id, plan, expires_at, input_file_id=quote.input_file_id)
+        _rows_of(quote).update(
+            status=QuoteStatus.READY,
+            expires_at=expires_at,
+            payload_kept_until=expires_at + PAYLOAD_KEPT_AFTER_EXPIRY,
+            endpoint=plan.endpoint.value,
+            row_count=plan.row_count,
+            answer=orjson.dumps(answer),
+            plan=pin(plan, catalog).to_bytes(),
+        )
+        pricing.state, pricing.due_at = PricingState.ENDED, None
+
+
+def _fail(lease: Lease, quote: Quote, error: InvalidRequest) -> None:
+    with moving_on(FilePricing, lease) as pricing:
+        _store_failure(quote, error)
+        pricing.state, pricing.due_at = PricingState.ENDED, None
+
+
+def _store_failure(quote: Quote, error: InvalidRequest) -> None:
+    _rows_of(quote).update(
+        status=QuoteStatus.FAILED, answer=orjson.dumps(members_of(error)), payload_kept_until=clock.now()
+    )
+
+
+def _quote_of(pricing: FilePricing) -> Quote:
+    return Quote.objects.get(
+        public_id=pricing.quote_id,
+        created_at=created_at_of(pricing.quote_id),
+        organisation_id=pricing.organisation_id,
+    )
+
+
+def _rows_of(quote: Quote) -> QuerySet[Quote]:
+    # The time names the partition.
+    return Quote.objects.filter(public_id=quote.public_id, created_at=quote.created_at)
