@@ -1,6 +1,6 @@
 """Accounts: organisations, members with roles, API keys, sign-in.
 
-Public modules: ``selectors``, ``services``, ``domain.keys``.
+Public modules: ``selectors``, ``services``, ``domain.keys``, ``pages``, ``once``.
 Always holds: a key's secret is stored as a hash only; an organisation and its test twin never share data; every read
 takes the organisation.
 """

@@ -152,3 +152,44 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return self.public_id
+
+
+class KeptCall(models.Model):
+    """A call that came with an ``Idempotency-Key``: claimed before its work, then with its answer for a day.
+
+    A claim is numbered, so that a process that comes back after its claim lapsed cannot answer for the one that has it
+    now. The answer is encrypted: some hold a secret that is shown once.
+    """
+
+    organisation = models.ForeignKey(Organisation, models.PROTECT, related_name="+")
+    # Method and address with the names of its parameters; their values are part of the hash.
+    route = models.CharField(max_length=120)
+    key = models.CharField(max_length=255)
+    body_hash = models.BinaryField(max_length=32)
+    claim_number = models.PositiveIntegerField()
+    # The sweep looks for the oldest.
+    claimed_at = models.DateTimeField(db_index=True)
+    status_code = models.PositiveSmallIntegerField(null=True, blank=True)
+    content = models.BinaryField(null=True, blank=True)
+    location = models.CharField(max_length=200, default="", blank=True)
+    answered_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["organisation", "route", "key"], name="kept_call_is_one_per_organisation_route_and_key"
+            ),
+            models.CheckConstraint(
+                condition=Q(status_code=None, content=None, answered_at=None)
+                | Q(status_code__isnull=False, content__isnull=False, answered_at__isnull=False),
+                name="kept_call_has_its_whole_answer_or_none",
+            ),
+            models.CheckConstraint(
+                condition=Q(status_code=None)
+                | Q(~Q(status_code__in=[409, 429]), status_code__gte=200, status_code__lt=500),
+                name="kept_call_keeps_no_answer_that_will_pass",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.organisation_id}:{self.route}"

@@ -14,12 +14,14 @@ from ninja.operation import Operation
 from ninja.parser import Parser
 from ninja.renderers import BaseRenderer
 
+from accounts.once import AnsweredBefore
 from accounts.selectors import Caller, caller_by_key
 from billing.api import router as billing_router
 from catalog.api import router as catalog_router
 from config.door import with_doors
 from config.errors import answer_to
 from config.gate import Work, work_of
+from config.once import claiming, keeping, said_again
 from config.openapi import published
 from ground.connections import give_back
 from ground.errors import AuthenticationFailed, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
@@ -74,8 +76,8 @@ class PublicApi(NinjaAPI):
         return with_doors(patterns), app_name, namespace
 
     def on_exception(self, request: HttpRequest, exc: Any) -> HttpResponse:  # noqa: ANN401 -- as ninja has it
-        """Answer an error in the standard envelope."""
-        return answer_to(exc, request)
+        """Answer an error in the standard envelope; that a call was answered before is none."""
+        return said_again(exc) if isinstance(exc, AnsweredBefore) else answer_to(exc, request)
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         """Name an operation by what it does, without our modules."""
@@ -124,6 +126,9 @@ api = PublicApi(
     docs_url=None,
     openapi_url="/openapi.json",
 )
+# In ninja's words "view" is the whole call with its authentication, "operation" the function behind it.
+api.add_decorator(keeping, mode="view")
+api.add_decorator(claiming, mode="operation")
 api.add_router("", routing_router)
 api.add_router("", billing_router)
 api.add_router("", catalog_router)

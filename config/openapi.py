@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 
+from config import once
+
 # What any call can answer; the others stand at their views.
 _ANSWERED_BY_ALL = (400, 401, 404, 429, 500, 503)
 _ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
@@ -28,7 +30,9 @@ def published(schema: dict[str, Any]) -> dict[str, Any]:
     document["components"]["securitySchemes"] = _SECURITY_SCHEMES
     document["security"] = [{name: []} for name in _SECURITY_SCHEMES]
     for operations in document["paths"].values():
-        for operation in operations.values():
+        for method, operation in operations.items():
+            if method != "get":
+                once.documented(operation, _ERROR)
             operation["description"] = _FOR_PROGRAMMERS.sub("", operation["description"]).strip()
             for status in _ANSWERED_BY_ALL:
                 operation["responses"].setdefault(str(status), {"description": responses[status], "content": _ERROR})

@@ -72,6 +72,12 @@ class BlobWriter:
         if self.size_bytes - self._written_bytes >= _WRITE_BYTES:
             self._write_gathered()
 
+    def digest(self) -> bytes:
+        """Give the SHA-256 of what was written so far; of a writer that hashes."""
+        assert self._digest is not None, "this writer hashes nothing"
+        self._write_gathered()
+        return self._digest.digest()
+
     def copied(self, name: str) -> Self:
         """Give a writer of another blob that goes on from what this one has; nothing is hashed twice for it."""
         self._write_gathered()

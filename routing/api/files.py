@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import orjson
 from django.conf import settings
 from django.http import FileResponse, HttpRequest, HttpResponse
 from ninja import Router
 
+from accounts.once import begin_once, begins_itself
 from ground import clock
 from ground.errors import InvalidRequest
 from ground.ids import new_public_id
@@ -45,6 +47,7 @@ _FORM = {
 
 
 @router.post("", response={200: FileOut, **errors_of(400, 413, 415)}, openapi_extra=_FORM)
+@begins_itself
 def create_file(request: HttpRequest) -> HttpResponse:
     """Upload a JSONL file of requests, as a form with `file` and `purpose` (`batch`); it is stored as it comes.
 
@@ -56,6 +59,8 @@ def create_file(request: HttpRequest) -> HttpResponse:
     with BlobWriter(uploaded_blob_name(public_id)) as writer:
         form = read_upload(request, writer, known_names=_FIELDS, maximum_bytes=settings.FILE_MAX_BYTES)
         lifetime = _checked(form.fields, writer.size_bytes)
+        # By what the form holds: each try of a client has a boundary of its own. Nothing is stored yet.
+        begin_once(request, orjson.dumps([form.filename, sorted(form.fields.items()), writer.digest().hex()]))
         written = writer.save()
     stored = keep_file(
         organisation=organisation, public_id=public_id, filename=form.filename, written=written, lifetime=lifetime

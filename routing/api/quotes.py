@@ -9,6 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
+from accounts.once import begin_once, begins_itself
 from ground.errors import InvalidRequest, PayloadTooLarge, UnsupportedMediaType
 from routing.api.answers import JSON_LINES, caller_of, errors_of, json_answer
 from routing.schemas import QuoteCommand, QuoteOut, UnpricedQuoteOut
@@ -30,6 +31,7 @@ _BODIES = {
 @router.post(
     "/model", response={201: QuoteOut, 202: UnpricedQuoteOut, **errors_of(400, 404, 413, 415)}, openapi_extra=_BODIES
 )
+@begins_itself
 def create_model_quote(request: HttpRequest, workflow: str | None = None) -> HttpResponse:
     """Price a JSONL file that may mix models.
 
@@ -43,6 +45,8 @@ def create_model_quote(request: HttpRequest, workflow: str | None = None) -> Htt
     body = read_body(request)
     read_ns = time.perf_counter_ns()
     file_id = _command(request, body)
+    # Pricing takes longer than a transaction should. Killed before its answer is kept, it leaves an offer nobody knows.
+    begin_once(request, body, is_atomic=file_id is not None)
     if file_id is not None:
         quote = request_quote(caller=caller, stored=uploaded_file(caller, file_id), workflow=profile)
         response = json_answer(quote_answer(caller, quote), status=202)
