@@ -27,6 +27,7 @@ STATUS: dict[type[errors.LanehouseError], int] = {
     errors.InProgress: 409,
     errors.PayloadTooLarge: 413,
     errors.UnsupportedMediaType: 415,
+    errors.RangeNotSatisfiable: 416,
     errors.RateLimited: 429,
     errors.ServerBusy: 503,
 }
@@ -62,7 +63,12 @@ def envelope(error: errors.LanehouseError, status: int) -> dict[str, Any]:
 def answer(error: errors.LanehouseError, *, status: int | None = None) -> HttpResponse:
     """Give the HTTP answer of one of our errors; ``status`` only where HTTP itself has one that no error stands for."""
     status = status or status_of(error)
-    response = HttpResponse(orjson.dumps(envelope(error, status)), content_type="application/json", status=status)
+    response = HttpResponse(
+        orjson.dumps(envelope(error, status)),
+        content_type="application/json",
+        status=status,
+        headers=getattr(error, "headers", None),
+    )
     retry_after = getattr(error, "retry_after_seconds", None)
     if status in {409, 429, 503}:
         response["Retry-After"] = str(min(retry_after or 1, 59))

@@ -30,6 +30,8 @@ def published(schema: dict[str, Any]) -> dict[str, Any]:
     document["components"]["securitySchemes"] = _SECURITY_SCHEMES
     document["security"] = [{name: []} for name in _SECURITY_SCHEMES]
     for operations in document["paths"].values():
+        # As GET, without the bytes.
+        operations.pop("head", None)
         for method, operation in operations.items():
             if method != "get":
                 once.documented(operation, _ERROR)

@@ -12,6 +12,7 @@
     ├── InProgress               the same Idempotency-Key is still running
     ├── PayloadTooLarge
     ├── UnsupportedMediaType
+    ├── RangeNotSatisfiable      no byte of the file is in the range
     ├── RateLimited              says when to come back
     ├── ServerBusy               says when to come back
     └── ProviderError            a lane's answer; alone decides retry or stop
@@ -132,6 +133,16 @@ class UnsupportedMediaType(LanehouseError):
     """The content type is not taken here."""
 
     code = "unsupported_media_type"
+
+
+class RangeNotSatisfiable(LanehouseError):
+    """The range begins behind the end of the file; ``headers`` say how long it is."""
+
+    code = "range_not_satisfiable"
+
+    def __init__(self, message: str, *, size_bytes: int) -> None:
+        super().__init__(message, param="Range")
+        self.headers = {"Content-Range": f"bytes */{size_bytes}"}
 
 
 class RateLimited(LanehouseError):

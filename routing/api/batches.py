@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from ninja import Router
 
 from accounts.selectors import Caller
@@ -13,7 +13,8 @@ from billing.schemas import ReceiptAnswer
 from billing.selectors import receipt_for_batch
 from ground.errors import InvalidRequest, NotFound
 from ground.ids import is_public_id
-from routing.api.answers import JSON_LINES, caller_of, errors_of, json_answer, stream_of
+from routing.api.answers import caller_of, errors_of, json_answer
+from routing.api.downloads import METHODS, PUBLISHED, RESPONSES, download
 from routing.collected import collected_results
 from routing.models import Batch, StoredFile, SubLane
 from routing.schemas import BatchCreate, BatchListOut, BatchOut
@@ -90,29 +91,23 @@ def cancel(request: HttpRequest, batch_id: str) -> HttpResponse:
     return json_answer(batch_object(batch, sub_lanes_of(batch)))
 
 
-@router.get(
-    "/{batch_id}/results",
-    response={200: None, **errors_of(404)},
-    openapi_extra={"responses": {200: {"content": JSON_LINES}}},
-)
-def get_batch_results(
-    request: HttpRequest, batch_id: str, after: str | None = None
-) -> HttpResponse | FileResponse | StreamingHttpResponse:
+@router.api_operation(METHODS, "/{batch_id}/results", response=RESPONSES, openapi_extra=PUBLISHED)
+def get_batch_results(request: HttpRequest, batch_id: str, after: str | None = None) -> HttpResponseBase:
     """Stream every row's line once, in the order of the input.
 
     While the batch runs, and whenever `after` is given, rows come in the order they were collected, which never
     changes: ask again with the last `X-Last-Line` as `after` for what came since. `X-Incomplete` says whether more
-    will come.
+    will come. Once it has ended, the whole has an `ETag`, its SHA-256 as `Repr-Digest`, and ranges.
     """
     organisation = caller_of(request).organisation
     batch = batch_by_id(organisation=organisation, public_id=batch_id)
     if batch.results_file is None:
-        return _partial(batch, after)
+        return _partial(request, batch, after)
     # Once they are deleted or over their time, nothing of them is given in any order.
     stored = file_by_id(organisation=organisation, public_id=batch.results_file.public_id)
     if after is not None:
-        return _partial(batch, after)
-    response = stream_of(stored)
+        return _partial(request, batch, after)
+    response = download(request, stored)
     response["X-Incomplete"] = "false"
     return response
 
@@ -127,9 +122,11 @@ def get_batch_receipt(request: HttpRequest, batch_id: str) -> ReceiptAnswer:
     return ReceiptAnswer.of(receipt_for_batch(organisation, batch.public_id))
 
 
-def _partial(batch: Batch, after: str | None) -> StreamingHttpResponse:
+def _partial(request: HttpRequest, batch: Batch, after: str | None) -> HttpResponseBase:
     found = collected_results(batch, after=after)
-    response = StreamingHttpResponse(found.lines, content_type="application/jsonl")
+    lines = () if request.method == "HEAD" else found.lines
+    response = StreamingHttpResponse(lines, content_type="application/jsonl")
+    response["Accept-Ranges"] = "none"
     response["X-Incomplete"] = "true" if found.is_incomplete else "false"
     response["X-Last-Line"] = found.last_line
     return response

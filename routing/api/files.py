@@ -7,14 +7,15 @@ from typing import Any
 
 import orjson
 from django.conf import settings
-from django.http import FileResponse, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from ninja import Router
 
 from accounts.once import begin_once, begins_itself
 from ground import clock
 from ground.errors import InvalidRequest
 from ground.ids import new_public_id
-from routing.api.answers import JSON_LINES, caller_of, errors_of, json_answer, stream_of
+from routing.api.answers import caller_of, errors_of, json_answer
+from routing.api.downloads import METHODS, PUBLISHED, RESPONSES, download
 from routing.api.forms import FILE_PART, read_upload
 from routing.blobs import BlobWriter
 from routing.models import FilePurpose, StoredFile
@@ -111,14 +112,10 @@ def delete(request: HttpRequest, file_id: str) -> HttpResponse:
     return json_answer({"id": stored.public_id, "object": "file", "deleted": True})
 
 
-@router.get(
-    "/{file_id}/content",
-    response={200: None, **errors_of(404)},
-    openapi_extra={"responses": {200: {"content": JSON_LINES}}},
-)
-def get_content(request: HttpRequest, file_id: str) -> FileResponse:
-    """Stream one file's bytes."""
-    return stream_of(file_by_id(organisation=caller_of(request).organisation, public_id=file_id))
+@router.api_operation(METHODS, "/{file_id}/content", response=RESPONSES, openapi_extra=PUBLISHED)
+def get_content(request: HttpRequest, file_id: str) -> HttpResponseBase:
+    """Stream one file's bytes. `Repr-Digest` has the SHA-256 of the whole file, `ETag` names it."""
+    return download(request, file_by_id(organisation=caller_of(request).organisation, public_id=file_id))
 
 
 def file_object(stored: StoredFile) -> dict[str, Any]:

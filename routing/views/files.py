@@ -12,8 +12,8 @@ from django.views.decorators.http import require_safe
 from accounts.models import MemberRole, Membership
 from accounts.pages import member_page, region_asked_for, role_page
 from ground import clock
-from ground.errors import NotFound
-from routing.api.answers import stream_of
+from ground.errors import NotFound, RangeNotSatisfiable
+from routing.api.downloads import download
 from routing.models import Batch
 from routing.selectors import batch_by_id, sub_lanes_of
 from routing.views import shown
@@ -58,7 +58,7 @@ def batch_results(request: HttpRequest, membership: Membership, batch_id: str) -
 
 @require_safe
 @member_page
-def batch_file(_request: HttpRequest, membership: Membership, batch_id: str, kind: str) -> HttpResponse:
+def batch_file(request: HttpRequest, membership: Membership, batch_id: str, kind: str) -> HttpResponse:
     """Download a batch's results, output or errors."""
     batch = _found(membership, batch_id)
     if not may_download(membership):
@@ -66,8 +66,11 @@ def batch_file(_request: HttpRequest, membership: Membership, batch_id: str, kin
     stored = getattr(batch, _FILES[kind]) if kind in _FILES else None
     if stored is None or stored.deleted_at is not None or _are_gone(batch):
         raise Http404("The batch has no such file.")
-    # A stream is no HttpResponse by its class, and does all that is asked of one.
-    return cast(HttpResponse, stream_of(stored))
+    try:
+        # A stream is no HttpResponse by its class, and does all that is asked of one.
+        return cast(HttpResponse, download(request, stored))
+    except RangeNotSatisfiable as error:
+        return HttpResponse(status=416, headers=error.headers)
 
 
 def _found(membership: Membership, batch_id: str) -> Batch:
