@@ -10,6 +10,7 @@ from typing import Final
 
 SECONDS_BETWEEN: Final[dict[str, float]] = {
     "routing.price_files": 1.0,
+    "routing.validate_batches": 1.0,
     "routing.start_sub_lanes": 1.0,
     "routing.submit_jobs": 1.0,
     "routing.poll_jobs": 1.0,

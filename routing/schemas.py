@@ -14,7 +14,7 @@ class QuoteCommand(Schema):
 
 
 class BatchCreate(Schema, extra="forbid"):
-    """The body of `POST /v1/batches`: the quote to accept, by `quote_id` or by `metadata.quote_id`."""
+    """The body of `POST /v1/batches`: the quote to accept (`quote_id` or `metadata.quote_id`), or an uploaded file."""
 
     quote_id: str | None = None
     input_file_id: str | None = None
@@ -303,6 +303,22 @@ class BatchLaneOut(Schema):
     charge_micro_usd: int | None
 
 
+class BatchErrorOut(Schema):
+    """Why a file was not taken: `line` as it stands in the file, from 1, where a row is at fault."""
+
+    code: str
+    line: int | None
+    message: str
+    param: str | None
+
+
+class BatchErrorsOut(Schema):
+    """Up to 100 of them."""
+
+    object: str
+    data: list[BatchErrorOut]
+
+
 class BatchOut(Schema):
     """OpenAI's batch object, and ours beside it."""
 
@@ -314,7 +330,7 @@ class BatchOut(Schema):
     completion_window: str
     status: str
     created_at: int
-    errors: dict[str, Any] | None
+    errors: BatchErrorsOut | None
     output_file_id: str | None
     error_file_id: str | None
     in_progress_at: int | None

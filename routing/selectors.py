@@ -15,7 +15,7 @@ from accounts.selectors import DATABASE_NOW
 from ground.errors import InvalidRequest, NotFound
 from ground.filters import EVER, Span
 from ground.ids import created_at_of, is_public_id
-from routing.models import Batch, BatchStatus, ProviderJob, Quote, RowOutcome, StoredFile, SubLane
+from routing.models import Batch, BatchStatus, ProviderJob, Quote, QuoteStatus, RowOutcome, StoredFile, SubLane
 
 PAGE_DEFAULT = 20
 PAGE_MAX = 100
@@ -196,11 +196,11 @@ class QuoteTerms:
 
 
 def quote_terms_of(batch: Batch) -> QuoteTerms | None:
-    """Give what the batch's quote said, lanes by (``model_snapshot``, ``lane_id``); None when the quote is gone."""
+    """Give what the batch's quote said, lanes by (``model_snapshot``, ``lane_id``); None without figures, or gone."""
     quote = Quote.objects.filter(
         public_id=batch.quote_id, created_at=created_at_of(batch.quote_id), organisation_id=batch.organisation_id
     ).first()
-    if quote is None:
+    if quote is None or quote.status != QuoteStatus.READY:
         return None
     answer = orjson.loads(bytes(quote.answer))
     return QuoteTerms(

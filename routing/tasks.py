@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from celery import shared_task
 
-from routing.services import closing, collect, dispatch, file_quotes, finish, lanes, notices, retention
+from routing.services import closing, collect, dispatch, file_batches, file_quotes, finish, lanes, notices, retention
 
 # A turn ends so that a long queue of one kind does not keep a worker from the others; the sweep calls again.
 _TURN_SECONDS = 20.0
@@ -23,6 +23,12 @@ def _while_due(step: Callable[[], bool]) -> None:
 def price_files() -> None:
     """Price uploaded files that quotes were asked for."""
     _while_due(file_quotes.price_next_file)
+
+
+@shared_task(name="routing.validate_batches")
+def validate_batches() -> None:
+    """Accept batches whose files are priced, or let them fail."""
+    _while_due(file_batches.validate_next_batch)
 
 
 @shared_task(name="routing.start_sub_lanes")

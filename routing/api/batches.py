@@ -16,6 +16,7 @@ from ground.ids import is_public_id
 from routing.api.answers import caller_of, errors_of, json_answer
 from routing.api.downloads import METHODS, PUBLISHED, RESPONSES, download
 from routing.collected import collected_results
+from routing.domain.jsonl.checks import ENDPOINTS
 from routing.models import Batch, StoredFile, SubLane
 from routing.schemas import BatchCreate, BatchListOut, BatchOut
 from routing.selectors import (
@@ -29,6 +30,8 @@ from routing.selectors import (
 )
 from routing.services.batches import accept_quote, checked_metadata
 from routing.services.closing import cancel_batch
+from routing.services.file_batches import create_file_batch
+from routing.services.file_quotes import uploaded_file
 
 router = Router(tags=["batches"])
 _WINDOW = "24h"
@@ -36,20 +39,25 @@ _WINDOW = "24h"
 
 @router.post("", response={200: BatchOut, **errors_of(400, 402, 404, 413, 415)})
 def create_batch(request: HttpRequest, body: BatchCreate) -> HttpResponse:
-    """Accept a quote. The quote may stand in `quote_id` or, for the stock SDK, in `metadata.quote_id`."""
+    """Accept a quote, or send an uploaded file to be priced and accepted at once.
+
+    The quote may stand in `quote_id` or, for the stock SDK, in `metadata.quote_id`. Without one, `input_file_id`,
+    `endpoint` and `completion_window` make a batch that is `validating` until its file is priced; what is wrong with
+    the file, or missing credit, turns it `failed` with `errors`.
+    """
     caller = caller_of(request)
     metadata = checked_metadata(body.metadata)
     if body.completion_window not in {None, _WINDOW}:
         raise InvalidRequest(f"'completion_window' is {_WINDOW!r}; no other is sold.", param="completion_window")
     quote_id = body.quote_id or (metadata or {}).get("quote_id")
     if not quote_id:
-        raise _without_quote(caller, body)
+        return json_answer(batch_object(_batch_of_file(caller, body, metadata), []))
     quote = quote_by_id(organisation=caller.organisation, public_id=quote_id)
-    if body.input_file_id not in {None, quote_id}:
+    if body.input_file_id not in {None, quote_id, quote.input_file_id or None}:
         raise InvalidRequest(
             "'input_file_id' is not the quote's file; leave it out or send the quote's own id.", param="input_file_id"
         )
-    if body.endpoint not in {None, quote.endpoint}:
+    if quote.endpoint and body.endpoint not in {None, quote.endpoint}:
         raise InvalidRequest(f"The quote is for {quote.endpoint!r}.", param="endpoint")
     accepted = accept_quote(caller=caller, quote_id=quote_id, metadata=metadata)
     response = json_answer(batch_object(accepted.batch, sub_lanes_of(accepted.batch)))
@@ -132,20 +140,25 @@ def _partial(request: HttpRequest, batch: Batch, after: str | None) -> HttpRespo
     return response
 
 
-def _without_quote(caller: Caller, body: BatchCreate) -> InvalidRequest | NotFound:
-    """Say what a call lacks that names no quote."""
+def _batch_of_file(caller: Caller, body: BatchCreate, metadata: dict[str, str] | None) -> Batch:
+    """Make a batch of an uploaded file; shape and file are refused at once, content and credit later."""
     if body.input_file_id is None:
-        return InvalidRequest(
-            "Name the quote to accept in 'quote_id'.", code="missing_required_parameter", param="quote_id"
-        )
+        raise _missing("quote_id", "Name the quote to accept in 'quote_id', or a file in 'input_file_id'.")
     if is_public_id(body.input_file_id, "qt_"):
         quote_by_id(organisation=caller.organisation, public_id=body.input_file_id)
-        return InvalidRequest(
-            "To accept a quote, name it in 'quote_id'; 'input_file_id' alone names a file.",
-            code="missing_required_parameter",
-            param="quote_id",
-        )
-    return NotFound(f"There is no file {body.input_file_id[:60]!r} for batches.", param="input_file_id")
+        raise _missing("quote_id", "To accept a quote, name it in 'quote_id'; 'input_file_id' alone names a file.")
+    for name in ("endpoint", "completion_window"):
+        if getattr(body, name) is None:
+            raise _missing(name, f"{name!r} is required beside 'input_file_id'.")
+    endpoint = ENDPOINTS.get(body.endpoint or "")
+    if endpoint is None:
+        raise InvalidRequest(f"'endpoint' is one of {', '.join(ENDPOINTS)}.", param="endpoint")
+    stored = uploaded_file(caller, body.input_file_id)
+    return create_file_batch(caller=caller, stored=stored, endpoint=endpoint, metadata=metadata)
+
+
+def _missing(param: str, message: str) -> InvalidRequest:
+    return InvalidRequest(message, code="missing_required_parameter", param=param)
 
 
 def batch_object(batch: Batch, sub_lanes: list[SubLane]) -> dict[str, Any]:
@@ -156,11 +169,11 @@ def batch_object(batch: Batch, sub_lanes: list[SubLane]) -> dict[str, Any]:
         "object": "batch",
         "endpoint": batch.endpoint,
         "model": slugs.pop() if len(slugs) == 1 else None,
-        "input_file_id": batch.quote_id,
+        "input_file_id": batch.input_file_id or batch.quote_id,
         "completion_window": batch.completion_window,
         "status": batch.status,
         "created_at": _unix(batch.created_at),
-        "errors": None,
+        "errors": None if batch.errors is None else {"object": "list", "data": batch.errors},
         "output_file_id": _file_id(batch.output_file),
         "error_file_id": _file_id(batch.error_file),
         "in_progress_at": _unix(batch.in_progress_at),

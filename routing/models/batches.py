@@ -34,7 +34,10 @@ class BatchEnding(models.TextChoices):
 
 
 class Batch(Claimable):
-    """An accepted quote: one id whatever the split. Due when all its rows may have their outcome."""
+    """An accepted quote: one id whatever the split. Due when all its rows may have their outcome.
+
+    While it is ``validating`` its quote is pending, it has no rows and no hold, and is due when the quote is decided.
+    """
 
     public_id = models.CharField(max_length=40, unique=True)
     organisation = models.ForeignKey(Organisation, models.PROTECT, related_name="+")
@@ -43,6 +46,8 @@ class Batch(Claimable):
     quote_id = models.CharField(max_length=40, unique=True)
     accept_body_hash = models.BinaryField(max_length=32)
     workflow = models.CharField(max_length=80)
+    # The uploaded file it was made of; empty where its quote was a direct one.
+    input_file_id = models.CharField(max_length=40, default="", blank=True)
     endpoint = models.CharField(max_length=40)
     completion_window = models.CharField(max_length=8, default="24h")
     metadata = models.JSONField(null=True, blank=True)
@@ -66,6 +71,8 @@ class Batch(Claimable):
     total_estimate_micro_usd = models.PositiveBigIntegerField()
     ceiling_micro_usd = models.PositiveBigIntegerField()
     charge_micro_usd = models.PositiveBigIntegerField(null=True, blank=True)
+    # Why a file was not taken: what OpenAI has in ``errors.data``. None where it was.
+    errors = models.JSONField(null=True, blank=True)
     receipt_id = models.CharField(max_length=40, default="", blank=True)
     output_file = models.ForeignKey(StoredFile, models.PROTECT, null=True, blank=True, related_name="+")
     error_file = models.ForeignKey(StoredFile, models.PROTECT, null=True, blank=True, related_name="+")
@@ -106,7 +113,9 @@ class Batch(Claimable):
             ),
             models.CheckConstraint(
                 condition=~Q(status__in=["completed", "expired", "cancelled"])
-                | (Q(charge_micro_usd__isnull=False) & ~Q(receipt_id="")),
+                | (Q(charge_micro_usd__isnull=False) & ~Q(receipt_id=""))
+                # Cancelled before its file was priced: nothing was held, so there is nothing to settle.
+                | Q(status="cancelled", in_progress_at__isnull=True),
                 name="batch_that_ended_is_settled",
             ),
         ]

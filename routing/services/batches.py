@@ -16,7 +16,7 @@ from billing.services.holds import place_holds
 from ground import clock
 from ground.errors import InvalidRequest, PaymentRequired
 from ground.fault_points import FaultPoint, reach
-from ground.ids import new_public_id
+from ground.ids import created_at_of, new_public_id
 from ground.wake import wake
 from routing.domain.pins import BatchPlan, GroupPlan
 from routing.models import Batch, BatchStatus, Quote, QuoteStatus, SubLane
@@ -149,6 +149,7 @@ def _create(caller: Caller, quote: Quote, plan: BatchPlan, body_hash: bytes, met
         quote_id=quote.public_id,
         accept_body_hash=body_hash,
         workflow=quote.workflow,
+        input_file_id=quote.input_file_id,
         endpoint=quote.endpoint,
         metadata=metadata,
         status=BatchStatus.IN_PROGRESS,
@@ -160,19 +161,31 @@ def _create(caller: Caller, quote: Quote, plan: BatchPlan, body_hash: bytes, met
         in_progress_at=at,
         expires_at=at + settings.BATCH_WINDOW,
     )
-    SubLane.objects.bulk_create(_sub_lanes(batch, plan.groups))
-    # The balance row is contended by the organisation's own accepts only, and locked last and shortest.
-    place_holds(
-        caller.organisation,
-        public_id,
-        [GroupHold(group_key=group.group_key, reserved_micro_usd=group.reservation_micro_usd) for group in plan.groups],
-    )
-    wake("routing.start_sub_lanes")
+    begin_batch(batch, plan)
     reach(FaultPoint.ACCEPT_BEFORE_COMMIT)
     return batch
 
 
+def begin_batch(batch: Batch, plan: BatchPlan) -> None:
+    """Queue a batch's sub-lanes, keep its payload and hold its reservation, in the transaction that makes it go.
+
+    Raises:
+        PaymentRequired: ``insufficient_credit``.
+    """
+    SubLane.objects.bulk_create(_sub_lanes(batch, plan.groups))
+    of_batch = Quote.objects.filter(public_id=batch.quote_id, created_at=created_at_of(batch.quote_id))
+    of_batch.update(payload_kept_until=None)
+    # The balance row is contended by the organisation's own accepts only, and locked last and shortest.
+    place_holds(
+        batch.organisation,
+        batch.public_id,
+        [GroupHold(group_key=group.group_key, reserved_micro_usd=group.reservation_micro_usd) for group in plan.groups],
+    )
+    wake("routing.start_sub_lanes")
+
+
 def _sub_lanes(batch: Batch, groups: tuple[GroupPlan, ...]) -> list[SubLane]:
+    assert batch.in_progress_at is not None, "a batch goes before its lanes do"
     sub_lanes: list[SubLane] = []
     for group in groups:
         for lane in group.lanes:
@@ -192,8 +205,8 @@ def _sub_lanes(batch: Batch, groups: tuple[GroupPlan, ...]) -> list[SubLane]:
                     row_count=lane.row_count,
                     estimated_input_tokens=lane.input_tokens,
                     fee_micro_usd=lane.fee_micro_usd,
-                    created_at=batch.created_at,
-                    due_at=batch.created_at,
+                    created_at=batch.in_progress_at,
+                    due_at=batch.in_progress_at,
                 )
             )
     return sub_lanes

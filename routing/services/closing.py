@@ -14,9 +14,13 @@ from accounts.models import Organisation
 from ground import clock
 from ground.errors import InvalidRequest, NotFound, ProviderError
 from ground.fault_points import FaultPoint, reach
+from ground.ids import created_at_of
 from ground.leases import Keeper, Lease
 from ground.wake import wake
-from routing.models import Batch, BatchEnding, BatchStatus, JobState, ProviderJob
+from routing.domain.pins import BatchPlan
+from routing.models import Batch, BatchEnding, BatchStatus, JobState, ProviderJob, Quote
+from routing.services.file_quotes import fail_pending
+from routing.services.notices import tell_of
 from routing.services.provider_accounts import opened
 
 _log = logging.getLogger(__name__)
@@ -26,26 +30,33 @@ LATE_RESULTS: Final = timedelta(minutes=15)
 # How long until an ending batch is looked at again.
 _LOOK_AGAIN_AT_FIRST: Final = timedelta(seconds=2)
 _LOOK_AGAIN_AT_LAST: Final = timedelta(minutes=1)
-_OPEN: Final = (BatchStatus.VALIDATING, BatchStatus.IN_PROGRESS)
 
 
 @transaction.atomic
 def cancel_batch(*, organisation: Organisation, public_id: str) -> Batch:
     """Ask for a batch to end. Nothing more is sent; what runs is cancelled at its providers.
 
-    Asking again changes nothing. A batch whose rows are all done already is left to finish.
+    Asking again changes nothing. A batch whose rows are all done already is left to finish; one whose file is not
+    priced yet is cancelled at once, for nothing is held or sent.
 
     Raises:
         NotFound: The organisation has no such batch.
         InvalidRequest: It has ended.
     """
-    batch = Batch.objects.select_for_update().filter(organisation=organisation, public_id=public_id).first()
+    named = Batch.objects.filter(organisation=organisation, public_id=public_id)
+    for quote_id in named.filter(status=BatchStatus.VALIDATING).values_list("quote_id", flat=True):
+        # Before the batch is locked, as the one who prices it does.
+        fail_pending(quote_id, InvalidRequest("Its batch was cancelled.", code="batch_cancelled"))
+    batch = named.select_for_update().first()
     if batch is None:
         raise NotFound(f"There is no batch {public_id[:60]!r}.", param="batch_id")
     if batch.status in {BatchStatus.COMPLETED, BatchStatus.FAILED, BatchStatus.EXPIRED, BatchStatus.CANCELLED}:
         raise InvalidRequest(f"The batch has ended already: it is {batch.status}.", param="batch_id")
+    if batch.status == BatchStatus.VALIDATING:
+        _cancel_unpriced(batch)
+        return batch
     is_done = batch.completed_count + batch.failed_count == batch.row_count
-    if batch.status in _OPEN and batch.ending == BatchEnding.NONE and not is_done:
+    if batch.status == BatchStatus.IN_PROGRESS and batch.ending == BatchEnding.NONE and not is_done:
         at = clock.now()
         batch.status = BatchStatus.CANCELLING
         batch.cancelling_at = at
@@ -59,12 +70,26 @@ def cancel_batch(*, organisation: Organisation, public_id: str) -> Batch:
     return batch
 
 
+def _cancel_unpriced(batch: Batch) -> None:
+    """End a batch that has neither rows nor a hold; the fence moves, so a worker about to accept it finds it gone."""
+    at = clock.now()
+    batch.status = BatchStatus.CANCELLED
+    batch.ending = BatchEnding.CANCELLED
+    batch.cancelling_at = batch.cancelled_at = batch.ending_at = at
+    batch.due_at = batch.lease_until = None
+    batch.fence += 1
+    quote = Quote.objects.filter(public_id=batch.quote_id, created_at=created_at_of(batch.quote_id))
+    quote.update(payload_kept_until=at)
+    tell_of(batch, [], BatchPlan.from_bytes(batch.plan).workflow, at)
+    batch.save()
+
+
 def expire_batches() -> int:
     """Begin to end every batch whose window is over, by the database's clock; give how many there were."""
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE routing_batch SET ending = 'expired', ending_at = lanehouse_now(), due_at = lanehouse_now()"
-            " WHERE status IN ('validating', 'in_progress') AND ending = '' AND expires_at <= lanehouse_now()"
+            " WHERE status = 'in_progress' AND ending = '' AND expires_at <= lanehouse_now()"
             " AND row_count > completed_count + failed_count"
         )
         return int(cursor.rowcount)

@@ -28,7 +28,16 @@ from routing.domain.offering import Pricing, QuoteSettings
 from routing.domain.pins import BatchPlan, pin
 from routing.domain.plan import QuotePlan
 from routing.domain.scoring import WorkflowProfile
-from routing.models import FilePricing, FilePurpose, PricingState, Quote, QuoteStatus, StoredFile
+from routing.models import (
+    Batch,
+    BatchStatus,
+    FilePricing,
+    FilePurpose,
+    PricingState,
+    Quote,
+    QuoteStatus,
+    StoredFile,
+)
 from routing.payloads import payload_name, placement_name, store_placement
 from routing.selectors import file_by_id
 from routing.services.quotes import PAYLOAD_KEPT_AFTER_EXPIRY, frozen_answer, quote_settings
@@ -127,15 +136,16 @@ def price_next_file() -> bool:
     return True
 
 
-def fail_pending(quote: Quote, error: InvalidRequest) -> None:
+def fail_pending(quote_id: str, error: InvalidRequest) -> None:
     """End a pending quote from outside: whoever is pricing it finds that its claim is gone. Call in a transaction.
 
     A quote that is not pending any more is left as it is.
     """
-    pricing = FilePricing.objects.select_for_update().filter(quote_id=quote.public_id).first()
+    pricing = FilePricing.objects.select_for_update().filter(quote_id=quote_id).first()
     if pricing is not None and pricing.state == PricingState.PENDING:
+        quote = _quote_of(pricing)
         pricing.fence += 1
-        pricing.state, pricing.due_at, pricing.lease_until = PricingState.ENDED, None, None
+        _end(pricing)
         pricing.save()
         _store_failure(quote, error)
 
@@ -202,22 +212,37 @@ def _make_ready(lease: Lease, quote: Quote, plan: QuotePlan, catalog: Catalog) -
         delete_blob(placement_name(quote.public_id))
         store_placement(quote.public_id, plan.placement)
         answer = frozen_answer(quote.public_id, plan, expires_at, input_file_id=quote.input_file_id)
+        has_batch = _end(pricing)
         _rows_of(quote).update(
             status=QuoteStatus.READY,
             expires_at=expires_at,
-            payload_kept_until=expires_at + PAYLOAD_KEPT_AFTER_EXPIRY,
+            payload_kept_until=None if has_batch else expires_at + PAYLOAD_KEPT_AFTER_EXPIRY,
             endpoint=plan.endpoint.value,
             row_count=plan.row_count,
             answer=orjson.dumps(answer),
             plan=pin(plan, catalog).to_bytes(),
         )
-        pricing.state, pricing.due_at = PricingState.ENDED, None
 
 
 def _fail(lease: Lease, quote: Quote, error: InvalidRequest) -> None:
     with moving_on(FilePricing, lease) as pricing:
+        _end(pricing)
         _store_failure(quote, error)
-        pricing.state, pricing.due_at = PricingState.ENDED, None
+
+
+def _end(pricing: FilePricing) -> bool:
+    """End a pricing, and say whether a batch waits for it, which is due from now on. Saved by the caller.
+
+    Locks go one way: pricing, batch, quote.
+    """
+    pricing.state, pricing.due_at, pricing.lease_until = PricingState.ENDED, None, None
+    waiting = Batch.objects.filter(
+        quote_id=pricing.quote_id, organisation_id=pricing.organisation_id, status=BatchStatus.VALIDATING
+    )
+    if not waiting.update(due_at=clock.now()):
+        return False
+    wake("routing.validate_batches")
+    return True
 
 
 def _store_failure(quote: Quote, error: InvalidRequest) -> None:

@@ -48,7 +48,7 @@ def finish_next_batch() -> bool:
     lease = claim(
         Batch,
         state_field="status",
-        states=(BatchStatus.IN_PROGRESS, BatchStatus.VALIDATING, BatchStatus.FINALIZING, BatchStatus.CANCELLING),
+        states=(BatchStatus.IN_PROGRESS, BatchStatus.FINALIZING, BatchStatus.CANCELLING),
     )
     if lease is None:
         return False

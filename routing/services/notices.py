@@ -33,10 +33,9 @@ def tell_of(batch: Batch, sub_lanes: list[SubLane], workflow: WorkflowProfile, a
     """Publish the event of a batch that ends in this transaction, or leave it to the gatherer.
 
     A low-cost batch is left to the gatherer, unless its workflow wants an event for each. ``batch.is_to_be_told`` is
-    set, not saved: the caller saves the batch.
+    set, not saved: the caller saves the batch. One that never held anything has no charge, and counts as low-cost.
     """
-    assert batch.charge_micro_usd is not None, "a batch is settled where it ends"
-    is_low_cost = batch.charge_micro_usd < settings.LOW_COST_BELOW_MICRO_USD
+    is_low_cost = (batch.charge_micro_usd or 0) < settings.LOW_COST_BELOW_MICRO_USD
     if is_low_cost and workflow.webhook_mode is WebhookMode.GATHER:
         batch.is_to_be_told = True
         return
@@ -141,7 +140,7 @@ def batch_item(batch: Batch, sub_lanes: list[SubLane]) -> dict[str, Any]:
         },
         "output_file_id": batch.output_file.public_id if batch.output_file else None,
         "error_file_id": batch.error_file.public_id if batch.error_file else None,
-        "receipt_id": batch.receipt_id,
+        "receipt_id": batch.receipt_id or None,
         "charge_micro_usd": batch.charge_micro_usd,
         "lanes": [
             {

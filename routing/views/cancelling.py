@@ -65,7 +65,9 @@ def _cancel(request: HttpRequest, batch: Batch, back: dict[str, str]) -> HttpRes
     except InvalidRequest as error:
         messages.error(request, error.message)
     else:
-        if cancelled.status == BatchStatus.CANCELLING:
+        if cancelled.status == BatchStatus.CANCELLED:
+            messages.success(request, "The batch is cancelled. Nothing was sent and nothing is charged.")
+        elif cancelled.status == BatchStatus.CANCELLING:
             messages.success(request, "The batch is being cancelled. What finished by now is still collected.")
         else:
             messages.info(request, "Every request is done already, so the batch is left to finish.")

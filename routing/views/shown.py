@@ -163,10 +163,14 @@ _TERMINAL_TONES = {"failed": "bad", "expired": "warn", "cancelled": "warn", "com
 def timeline(batch: Batch, sub_lanes: Sequence[SubLane]) -> tuple[TimelineEntry, ...]:
     """Give what happened to the batch so far, oldest first."""
     at_once = batch.in_progress_at == batch.created_at
-    word = "Accepted, in progress" if at_once else "Accepted"
-    entries = [TimelineEntry(at=batch.created_at, word=word, note="Credit is held for it")]
+    held = "Credit is held for it"
+    entries = [
+        TimelineEntry(at=batch.created_at, word="Accepted, in progress", note=held)
+        if at_once
+        else TimelineEntry(at=batch.created_at, word="Validating", note="Its file is read and priced")
+    ]
     if batch.in_progress_at is not None and not at_once:
-        entries.append(TimelineEntry(at=batch.in_progress_at, word="In progress"))
+        entries.append(TimelineEntry(at=batch.in_progress_at, word="Accepted, in progress", note=held))
     if batch.cancelling_at is not None:
         entries.append(
             TimelineEntry(at=batch.cancelling_at, word="Cancelling", note="What finished is still collected")

@@ -10,7 +10,7 @@ from accounts.services.organisations import create_api_key, create_organisation
 from billing.services.wallets import open_wallet, record_top_up
 from catalog.models import Lane, Model
 from ground import clock
-from routing.services import closing, collect, dispatch, file_quotes, finish
+from routing.services import closing, collect, dispatch, file_batches, file_quotes, finish
 from routing.services.provider_accounts import set_provider_account
 
 
@@ -66,6 +66,7 @@ def do_due_steps() -> int:
     """Do every step that is due now, in the engine's order, until none is; give how many were done."""
     steps = (
         file_quotes.price_next_file,
+        file_batches.validate_next_batch,
         dispatch.start_next_sub_lane,
         dispatch.submit_next_job,
         collect.poll_next_job,

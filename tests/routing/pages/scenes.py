@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import transaction
 from django.test import Client
 
@@ -75,6 +76,44 @@ def accepted(tenant: Tenant, *models: str, count: int = 10, name: str = "nightly
     )
     assert answer.status_code == 200, answer.content
     return Batch.objects.get(public_id=answer.json()["id"])
+
+
+def file_sent(tenant: Tenant, content: bytes) -> str:
+    """The id of an uploaded file."""
+    form = {"purpose": "batch", "file": SimpleUploadedFile("rows.jsonl", content)}
+    answer = Client().post("/v1/files", form, headers=tenant.headers)
+    assert answer.status_code == 200, answer.content
+    file_id: str = answer.json()["id"]
+    return file_id
+
+
+def validating(tenant: Tenant, content: bytes) -> Batch:
+    """A batch whose file is not priced yet."""
+    answer = Client().post(
+        "/v1/batches",
+        {
+            "input_file_id": file_sent(tenant, content),
+            "endpoint": "/v1/chat/completions",
+            "completion_window": "24h",
+        },
+        content_type="application/json",
+        headers=tenant.headers,
+    )
+    assert answer.status_code == 200, answer.content
+    return Batch.objects.get(public_id=answer.json()["id"])
+
+
+def pending_quote(tenant: Tenant, content: bytes) -> str:
+    """The id of a quote whose file is not priced yet."""
+    answer = Client().post(
+        "/v1/quotes/model",
+        {"input_file_id": file_sent(tenant, content)},
+        content_type="application/json",
+        headers=tenant.headers,
+    )
+    assert answer.status_code == 202, answer.content
+    quote_id: str = answer.json()["id"]
+    return quote_id
 
 
 def finished(batch: Batch, simulator: RunningSimulator, clock: Clock) -> Batch:
