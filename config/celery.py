@@ -13,7 +13,7 @@ import time
 from typing import Any, Final
 
 from celery import Celery
-from celery.signals import task_postrun, task_prerun, worker_shutting_down
+from celery.signals import task_postrun, task_prerun, worker_init, worker_shutting_down
 from kombu import Exchange, Queue
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
@@ -33,6 +33,15 @@ app.conf["CELERY_DB_REUSE_MAX"] = 1_000_000_000
 app.autodiscover_tasks()
 
 _heard_at = 0.0
+
+
+@worker_init.connect(weak=False)
+def import_before_forking(sender: Any = None, **_signal: object) -> None:  # noqa: ANN401 -- Celery's own class
+    """Import what only the engine's children need, once, in the process that they are forked from."""
+    from routing.providers.registry import import_adapters
+
+    if "engine" in sender.app.amqp.queues.consume_from:
+        import_adapters()
 
 
 @task_prerun.connect(weak=False)
