@@ -9,6 +9,8 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
+from accounts.domain.limits import BucketKind
+
 
 class OrganisationKind(models.TextChoices):
     """A customer, or the test twin of one (play credit, simulator lanes)."""
@@ -45,6 +47,10 @@ class Organisation(models.Model):
             models.CheckConstraint(
                 condition=Q(slug__regex=r"^[a-z0-9]+$") & ~Q(slug="test"), name="organisation_slug_is_a_key_namespace"
             ),
+            models.CheckConstraint(
+                condition=Q(calls_per_minute__gte=1, input_tokens_per_minute__gte=1, accepts_per_minute__gte=1),
+                name="organisation_limits_allow_something",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -54,6 +60,25 @@ class Organisation(models.Model):
     def is_test(self) -> bool:
         """Say whether this is a test twin."""
         return self.kind == OrganisationKind.TEST
+
+
+class RateBucket(models.Model):
+    """One of the three buckets of an organisation (``domain.limits``); a trigger makes them with it.
+
+    ``full_at`` is in no index and the table's pages have room, so that each call's update stays in its page (HOT).
+    """
+
+    organisation = models.ForeignKey(Organisation, models.CASCADE, related_name="+", db_index=False)
+    kind = models.CharField(max_length=10, choices=[(kind.value, kind.value) for kind in BucketKind])
+    full_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["organisation", "kind"], name="bucket_is_one_per_organisation_and_kind")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.organisation_id}"
 
 
 class StaffRole(models.TextChoices):

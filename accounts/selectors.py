@@ -23,7 +23,7 @@ class Caller:
 
 
 def caller_by_key(text: str) -> Caller:
-    """Give the caller a bearer key stands for, by the database's clock.
+    """Give the caller a bearer key stands for, by the database's clock, without counting a call.
 
     Raises:
         AuthenticationFailed: The key is malformed, unknown, revoked or expired; the message does not say which.
@@ -37,7 +37,12 @@ def caller_by_key(text: str) -> Caller:
         )
         if key is not None:
             return Caller(organisation=key.organisation, api_key=key)
-    raise AuthenticationFailed("The API key is not valid. Check it, or ask your administrator for a new one.")
+    raise not_a_key()
+
+
+def not_a_key() -> AuthenticationFailed:
+    """Give the refusal of a key; the same whatever is wrong with it."""
+    return AuthenticationFailed("The API key is not valid. Check it, or ask your administrator for a new one.")
 
 
 def organisations_of(user: User) -> QuerySet[Organisation]:

@@ -17,8 +17,8 @@ from ground.filters import EVER, Span
 from ground.ids import is_public_id
 
 _WALLET = """
-SELECT billing_available_micro_usd(organisation.id), posted_micro_usd, held_micro_usd, floor_micro_usd,
-       receivable_micro_usd, organisation.billing_blocked_at IS NOT NULL
+SELECT billing_available_micro_usd(organisation.id), posted_micro_usd, floor_micro_usd, receivable_micro_usd,
+       organisation.billing_blocked_at IS NOT NULL
 FROM accounts_organisation organisation
 LEFT JOIN billing_customerbalance balance ON balance.organisation_id = organisation.id
 WHERE organisation.id = %s
@@ -31,14 +31,32 @@ def wallet(organisation: Organisation) -> WalletState:
         cursor.execute(_WALLET, [organisation.pk])
         row = cursor.fetchone()
     assert row is not None, "the organisation is there"
-    available, posted, _held, floor, receivable, blocked = (value or 0 for value in row)
-    return WalletState(
+    available, posted, floor, receivable, is_blocked = (value or 0 for value in row)
+    return wallet_state(
         available_micro_usd=available,
-        # Not the stored projection: a lapsed hold holds nothing, swept or not.
-        held_micro_usd=posted - floor - available,
         posted_micro_usd=posted,
+        floor_micro_usd=floor,
         receivable_micro_usd=receivable,
-        blocked=bool(blocked) or receivable > 0,
+        is_blocked=bool(is_blocked),
+    )
+
+
+def wallet_state(
+    *,
+    available_micro_usd: int,
+    posted_micro_usd: int,
+    floor_micro_usd: int,
+    receivable_micro_usd: int,
+    is_blocked: bool,
+) -> WalletState:
+    """Give a wallet from what is stored of it; ``is_blocked`` says whether the organisation is blocked by hand."""
+    return WalletState(
+        available_micro_usd=available_micro_usd,
+        # Not the stored projection: a lapsed hold holds nothing, swept or not.
+        held_micro_usd=posted_micro_usd - floor_micro_usd - available_micro_usd,
+        posted_micro_usd=posted_micro_usd,
+        receivable_micro_usd=receivable_micro_usd,
+        blocked=is_blocked or receivable_micro_usd > 0,
     )
 
 

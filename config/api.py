@@ -15,7 +15,6 @@ from ninja.parser import Parser
 from ninja.renderers import BaseRenderer
 
 from accounts.once import AnsweredBefore
-from accounts.selectors import Caller, caller_by_key
 from billing.api import router as billing_router
 from catalog.api import router as catalog_router
 from config.door import with_doors
@@ -26,6 +25,8 @@ from config.openapi import published
 from ground.connections import give_back
 from ground.errors import AuthenticationFailed, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
 from routing.api import router as routing_router
+from routing.api.answers import LIMITS
+from routing.services.admission import TakenCall, take_call
 from webhooks.api import router as webhooks_router
 
 # The longest command is a batch with all its metadata, every character escaped.
@@ -99,17 +100,20 @@ class PublicApi(NinjaAPI):
         return schema
 
 
-def authenticate(request: HttpRequest) -> Caller:
-    """Give the caller of a request, from ``Authorization: Bearer`` or ``x-api-key``.
+def authenticate(request: HttpRequest) -> TakenCall:
+    """Give the caller of a request, from ``Authorization: Bearer`` or ``x-api-key``, with its call counted.
 
     Raises:
         AuthenticationFailed: There is no key, or it is not good.
+        RateLimited: The organisation has made as many calls as it may, or has had as many tokens priced.
     """
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     key = text.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "").strip()
     if not key:
         raise AuthenticationFailed("An API key is needed: send 'Authorization: Bearer sk-lh-...'.")
-    caller = caller_by_key(key)
+    caller = take_call(key)
+    request.META[LIMITS] = caller.limits
+    caller.limits.check()
     if work_of(request) is Work.UPLOAD:
         # Next the body is waited for.
         give_back()

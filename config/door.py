@@ -1,4 +1,4 @@
-"""What every ``/v1`` call passes around ninja: chunked bodies, NUL, and ninja's own 405 put in our envelope."""
+"""What every ``/v1`` call passes around ninja: chunked bodies, NUL, ninja's own 405 in our envelope, limits said."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from django.urls import URLPattern, URLResolver, re_path
 from django.views.decorators.csrf import csrf_exempt
 
 from config.errors import answer
+from config.limits import say_limits
 from ground.errors import InvalidRequest, LanehouseError, NotFound
 
 View = Callable[..., HttpResponseBase]
@@ -48,6 +49,7 @@ def door(view: View) -> View:
             return answer(refusal)
         _make_chunks_readable(request)
         response = view(request, *args, **kwargs)
+        say_limits(response, request)
         if response.status_code != _METHOD_NOT_ALLOWED:
             return response
         refused = answer(

@@ -14,6 +14,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.http.request import UnreadablePostError
 from ninja.errors import HttpError, ValidationError
 
+from config.limits import say_refused
 from ground import errors
 
 logger = logging.getLogger("lanehouse.api")
@@ -72,6 +73,8 @@ def answer(error: errors.LanehouseError, *, status: int | None = None) -> HttpRe
     retry_after = getattr(error, "retry_after_seconds", None)
     if status in {409, 429, 503}:
         response["Retry-After"] = str(min(retry_after or 1, 59))
+    if isinstance(error, errors.RateLimited):
+        say_refused(response, error)
     if status == 401:  # noqa: PLR2004 -- the status that must name its scheme
         response["WWW-Authenticate"] = "Bearer"
     return response

@@ -146,13 +146,20 @@ class RangeNotSatisfiable(LanehouseError):
 
 
 class RateLimited(LanehouseError):
-    """A bucket is empty; ``retry_after_seconds`` says when it will not be."""
+    """A bucket is empty: which one (``requests``, ``tokens``, ``accepts``), and after how long it will not be."""
 
     code = "rate_limit_exceeded"
 
-    def __init__(self, message: str, *, retry_after_seconds: int) -> None:
+    def __init__(self, message: str, *, bucket: str, per_minute: int, wait_ms: int) -> None:
         super().__init__(message)
-        self.retry_after_seconds = retry_after_seconds
+        self.bucket = bucket
+        self.per_minute = per_minute
+        self.wait_ms = wait_ms
+
+    @property
+    def retry_after_seconds(self) -> int:
+        """Give the whole seconds after which the same call may be made."""
+        return -(-self.wait_ms // 1_000)
 
 
 class ServerBusy(LanehouseError):

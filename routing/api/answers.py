@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any, Final, cast
 
 import orjson
 from django.http import HttpRequest, HttpResponse
 
+from accounts.domain.limits import CallLimits
 from accounts.selectors import Caller
 from routing.schemas import ErrorOut
 
+# Where authentication leaves a call's limits for its answer, whatever that will be.
+LIMITS: Final = "lanehouse.limits"
 # OpenAPI's content of what is not one JSON document.
 JSON_LINES: dict[str, Any] = {"application/jsonl": {"schema": {"type": "string", "format": "binary"}}}
 
@@ -17,6 +21,12 @@ JSON_LINES: dict[str, Any] = {"application/jsonl": {"schema": {"type": "string",
 def caller_of(request: HttpRequest) -> Caller:
     """Give who makes this call; authentication has put it there."""
     return cast(Caller, request.auth)  # type: ignore[attr-defined]  # django-ninja adds it
+
+
+def show_debit(request: HttpRequest, input_tokens: int) -> None:
+    """Let the answer's limits show the tokens of the quote that this call made."""
+    limits: CallLimits = request.META[LIMITS]
+    request.META[LIMITS] = replace(limits, tokens=limits.tokens.after(input_tokens))
 
 
 def errors_of(*statuses: int) -> dict[Any, Any]:

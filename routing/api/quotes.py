@@ -11,7 +11,7 @@ from ninja import Router
 
 from accounts.once import begin_once, begins_itself
 from ground.errors import InvalidRequest, PayloadTooLarge, UnsupportedMediaType
-from routing.api.answers import JSON_LINES, caller_of, errors_of, json_answer
+from routing.api.answers import JSON_LINES, caller_of, errors_of, json_answer, show_debit
 from routing.schemas import QuoteCommand, QuoteOut, UnpricedQuoteOut
 from routing.selectors import quote_by_id
 from routing.services.file_quotes import request_quote, uploaded_file
@@ -53,6 +53,7 @@ def create_model_quote(request: HttpRequest, workflow: str | None = None) -> Htt
         response["Location"] = f"/v1/quotes/{quote.public_id}"
         return response
     made = create_quote(caller=caller, body=body, workflow=profile)
+    show_debit(request, made.answer["estimate"]["input_tokens"])
     timings_ms = {"read": round((read_ns - started_ns) / 1e6, 3), **made.timings_ms}
     timings_ms["total"] = round((time.perf_counter_ns() - started_ns) / 1e6, 3)
     response = json_answer({**made.answer, "timings_ms": timings_ms}, status=201)

@@ -36,6 +36,8 @@ class Quote(models.Model):
     input_file_id = models.CharField(max_length=40, default="", blank=True)
     # When payload and placement are removed; none while they are needed, and after they are gone.
     payload_kept_until = models.DateTimeField(null=True, blank=True)
+    # Estimated; once it is known, a trigger debits the organisation's bucket of tokens.
+    input_tokens = models.PositiveBigIntegerField(null=True)
     # The answer as it was given, or the error of a file that was refused; and what the engine needs of a quote. Both
     # are JSON text, and never change once the quote is ready or failed.
     answer = models.BinaryField()

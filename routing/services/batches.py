@@ -11,10 +11,11 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from accounts.selectors import Caller
+from accounts.services.limits import take_accept
 from billing.domain.records import GroupHold
 from billing.services.holds import place_holds
 from ground import clock
-from ground.errors import InvalidRequest, PaymentRequired
+from ground.errors import InvalidRequest, PaymentRequired, RateLimited
 from ground.fault_points import FaultPoint, reach
 from ground.ids import created_at_of, new_public_id
 from ground.wake import wake
@@ -47,6 +48,7 @@ def accept_quote(*, caller: Caller, quote_id: str, metadata: Mapping[str, object
             ``model.deprecated_post_quote`` (each with a new quote where there can be one), or bad metadata. Nothing is
             held.
         PaymentRequired: ``insufficient_credit`` with the estimate, or ``billing_blocked``. Nothing is held.
+        RateLimited: The organisation has accepted as many quotes as it may in a minute. Nothing is held.
     """
     clean_metadata = checked_metadata(metadata)
     quote = quote_by_id(organisation=caller.organisation, public_id=quote_id)
@@ -72,8 +74,9 @@ def accept_quote(*, caller: Caller, quote_id: str, metadata: Mapping[str, object
         batch = _create(caller, quote, plan, body_hash, clean_metadata)
     except PaymentRequired as refused:
         raise (_with_estimate(refused, quote) if refused.code == PaymentRequired.code else refused) from None
-    except IntegrityError:
-        # Two accepts at once: the unique quote_id let one through, and its hold is the only one.
+    except (IntegrityError, RateLimited):
+        # Two accepts at once: the unique quote_id, or the last place of the minute, let one through; its hold is the
+        # only one, and the other gives its batch.
         earlier = _earlier(quote, body_hash)
         if earlier is None:
             raise
@@ -140,6 +143,7 @@ def _with_estimate(refused: PaymentRequired, quote: Quote) -> PaymentRequired:
 
 @transaction.atomic
 def _create(caller: Caller, quote: Quote, plan: BatchPlan, body_hash: bytes, metadata: dict[str, str] | None) -> Batch:
+    take_accept(caller.organisation)
     at = clock.now()
     public_id = new_public_id("batch_", at)
     batch = Batch.objects.create(

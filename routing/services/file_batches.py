@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.selectors import Caller
+from accounts.services.limits import take_accept
 from catalog.domain.records import Endpoint
 from ground import clock
 from ground.errors import PaymentRequired
@@ -34,9 +35,11 @@ def create_file_batch(
 
     Raises:
         NotFound: The file's bytes are gone.
+        RateLimited: The organisation has accepted as many as it may in a minute.
     """
     wanted = {"input_file_id": stored.public_id, "metadata": metadata}
     with transaction.atomic():
+        take_accept(caller.organisation)
         quote = request_quote(caller=caller, stored=stored, workflow=DEFAULT_WORKFLOW, endpoint=endpoint)
         at = clock.now()
         return Batch.objects.create(

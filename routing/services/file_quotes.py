@@ -219,6 +219,7 @@ def _make_ready(lease: Lease, quote: Quote, plan: QuotePlan, catalog: Catalog) -
             payload_kept_until=None if has_batch else expires_at + PAYLOAD_KEPT_AFTER_EXPIRY,
             endpoint=plan.endpoint.value,
             row_count=plan.row_count,
+            input_tokens=plan.estimate.input_tokens,
             answer=orjson.dumps(answer),
             plan=pin(plan, catalog).to_bytes(),
         )

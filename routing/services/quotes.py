@@ -30,6 +30,7 @@ from routing.domain.scoring import WorkflowProfile
 from routing.models import Quote, QuoteStatus
 from routing.payloads import payload_name, placement_name, store_payload, store_placement
 from routing.selectors import batch_of_quote, quote_has_expired
+from routing.services.admission import TakenCall
 from routing.unpriced import unpriced_answer
 
 # An accept may be on its way when a quote expires.
@@ -67,7 +68,7 @@ def create_quote(*, caller: Caller, body: bytes, workflow: WorkflowProfile) -> M
     # Writing releases the interpreter lock, so it overlaps with the parsing. A refused file is removed again.
     written = _pool().submit(store_payload, quote_id, body)
     try:
-        catalog = current_catalog()
+        catalog = current_catalog(caller.catalog_versions if isinstance(caller, TakenCall) else None)
         with _place_for_planning():
             plan = make_quote_plan(body, catalog, workflow, quote_settings(), at, timer=time.perf_counter_ns)
         planned_ns = time.perf_counter_ns()
@@ -94,6 +95,7 @@ def create_quote(*, caller: Caller, body: bytes, workflow: WorkflowProfile) -> M
         endpoint=plan.endpoint.value,
         row_count=plan.row_count,
         body_size_bytes=len(body),
+        input_tokens=plan.estimate.input_tokens,
         answer=orjson.dumps(answer),
         plan=pin(plan, catalog).to_bytes(),
     )
@@ -150,7 +152,8 @@ def quote_settings() -> QuoteSettings:
 
 
 def _credit(caller: Caller, reservation_micro_usd: int) -> dict[str, Any]:
-    state = wallet(caller.organisation)
+    # As it was when the call came; on pages, as it is now.
+    state = caller.wallet if isinstance(caller, TakenCall) else wallet(caller.organisation)
     return {
         "available_micro_usd": state.available_micro_usd,
         "sufficient_credit": not state.blocked and state.available_micro_usd >= reservation_micro_usd,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from accounts.models import Organisation
 from simulators.running import RunningSimulator
 from tests.api.world import Api, row
 
@@ -96,6 +97,8 @@ def test_213_every_id_of_a_file_works_where_it_is_taken(api: Api, run: Callable[
 
 def test_183_a_batch_of_5000_rows_is_one_call(api: Api) -> None:
     recipe = json.loads((FOLDER / "quote" / "183-big-batch-vs-rpm.json").read_text("utf-8"))
+    per_minute = recipe["limits"]["requests_per_minute"]
+    Organisation.objects.filter(pk=api.tenant.organisation.pk).update(calls_per_minute=per_minute)
     rows = [json.loads(json.dumps(recipe["row"]).replace("{i}", str(number))) for number in range(recipe["rows"])]
     quote = api.quote(*rows)
     assert (quote["row_count"], quote["model_count"]) == (5_000, 1)
