@@ -20,6 +20,7 @@ SECONDS_BETWEEN: Final[dict[str, float]] = {
     "routing.gather_notices": 30.0,
     "routing.measure_lanes": 30.0,
     "routing.sweep_files": 60.0,
+    "routing.sweep_payloads": 60.0,
     "accounts.sweep_kept_calls": 60.0,
     "routing.sweep_orphans": 3_600.0,
     "routing.ensure_partitions": 3_600.0,

@@ -86,7 +86,13 @@ def sweep_files() -> None:
     _while_due(retention.sweep_files)
 
 
+@shared_task(name="routing.sweep_payloads")
+def sweep_payloads() -> None:
+    """Remove the bytes of quotes that nobody accepted in time."""
+    _while_due(retention.sweep_payloads)
+
+
 @shared_task(name="routing.sweep_orphans")
 def sweep_orphans() -> None:
-    """Remove uploads that never got a row."""
+    """Remove blobs that never got a row."""
     retention.sweep_orphans()

@@ -39,6 +39,7 @@ from routing.models import (
     StoredFile,
 )
 from routing.payloads import payload_name, placement_name, store_placement
+from routing.quote_room import take_quote_room
 from routing.selectors import file_by_id
 from routing.services.quotes import PAYLOAD_KEPT_AFTER_EXPIRY, frozen_answer, quote_settings
 
@@ -73,7 +74,9 @@ def request_quote(
 
     Raises:
         NotFound: Its bytes are gone.
+        RateLimited: The organisation's open quotes have no room for it.
     """
+    take_quote_room(caller.organisation, stored.size_bytes)
     now = clock.now()
     quote_id = new_public_id("qt_", now)
     try:
@@ -103,6 +106,8 @@ def _create(
         row_count=0,
         body_size_bytes=stored.size_bytes,
         input_file_id=stored.public_id,
+        # Until it is priced and there is a better instant; nobody waits as long.
+        payload_kept_until=at + settings.FILE_LIFETIME,
         answer=b"",
         plan=BatchPlan.unpriced(workflow).to_bytes(),
     )

@@ -29,6 +29,7 @@ from routing.domain.quoting import make_quote_plan
 from routing.domain.scoring import WorkflowProfile
 from routing.models import Quote, QuoteStatus
 from routing.payloads import payload_name, placement_name, store_payload, store_placement
+from routing.quote_room import take_quote_room
 from routing.selectors import batch_of_quote, quote_has_expired
 from routing.services.admission import TakenCall
 from routing.unpriced import unpriced_answer
@@ -60,8 +61,10 @@ def create_quote(*, caller: Caller, body: bytes, workflow: WorkflowProfile) -> M
     Raises:
         RowErrors: Rows are wrong; nothing is stored.
         InvalidRequest: No lane can take a group; nothing is stored.
+        RateLimited: The organisation's open quotes have no room for it.
     """
     started_ns = time.perf_counter_ns()
+    take_quote_room(caller.organisation, len(body))
     now = clock.now()
     quote_id = new_public_id("qt_", now)
     at = created_at_of(quote_id)

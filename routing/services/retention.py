@@ -1,4 +1,4 @@
-"""What is removed when its time is over: bytes of files, and uploads that never got a row.
+"""What is removed when its time is over: bytes of files and quotes, and blobs that never got a row.
 
 Each removal is safe to kill and to repeat: bytes first, then the mark that they are gone; a blob that is gone already
 is no error.
@@ -6,6 +6,7 @@ is no error.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
@@ -16,7 +17,8 @@ from accounts.selectors import DATABASE_NOW
 from ground import clock
 from ground.ids import created_at_of, is_public_id
 from routing.blobs import blob_names, delete_blob
-from routing.models import StoredFile
+from routing.models import Batch, Quote, StoredFile
+from routing.payloads import payload_name, placement_name
 
 _FILES_PER_TURN: Final = 500
 _NAMES_PER_QUERY: Final = 500
@@ -35,20 +37,53 @@ def sweep_files() -> bool:
     return len(found) == _FILES_PER_TURN
 
 
+def sweep_payloads() -> bool:
+    """Remove payload and placement of quotes that nobody can accept any more; say whether there may be more to do.
+
+    A quote that became a batch has no time set: its batch needs them.
+    """
+    over = Quote.objects.filter(payload_kept_until__lte=DATABASE_NOW).order_by("payload_kept_until")
+    found = list(over.values_list("public_id", "created_at")[:_FILES_PER_TURN])
+    for quote_id, created_at in found:
+        delete_blob(payload_name(quote_id))
+        delete_blob(placement_name(quote_id))
+        Quote.objects.filter(public_id=quote_id, created_at=created_at).update(payload_kept_until=None)
+    return len(found) == _FILES_PER_TURN
+
+
 def sweep_orphans() -> int:
-    """Remove uploads whose process was killed between the bytes and the row; give how many there were."""
+    """Remove blobs whose process was killed between the bytes and the row; give how many there were."""
+    return _sweep_orphans("files", "file-", _known_files) + _sweep_orphans("payloads", "qt_", _known_quotes)
+
+
+def _sweep_orphans(folder: str, prefix: str, known_of: Callable[[Sequence[str]], set[str]]) -> int:
     latest = clock.now() - _ROW_IS_LATE_AFTER
-    names = (name for name in blob_names("files") if _is_named_before(name, latest))
+    names = (name for name in blob_names(folder) if _is_named_before(name, prefix, latest))
     removed_count = 0
     while some := list(islice(names, _NAMES_PER_QUERY)):
-        known = set(StoredFile.objects.filter(blob_name__in=some).values_list("blob_name", flat=True))
+        known = known_of([_id_in(name) for name in some])
         for name in some:
-            if name not in known:
+            if _id_in(name) not in known:
                 delete_blob(name)
                 removed_count += 1
     return removed_count
 
 
-def _is_named_before(name: str, latest: datetime) -> bool:
-    file_id = name.rpartition("/")[2].partition(".")[0]
-    return is_public_id(file_id, "file-") and created_at_of(file_id) <= latest
+def _known_files(ids: Sequence[str]) -> set[str]:
+    return set(StoredFile.objects.filter(public_id__in=ids).values_list("public_id", flat=True))
+
+
+def _known_quotes(ids: Sequence[str]) -> set[str]:
+    """A quote's row may go with its month; its batch keeps the payload."""
+    quotes = Quote.objects.filter(public_id__in=ids).values_list("public_id", flat=True)
+    batches = Batch.objects.filter(quote_id__in=ids).values_list("quote_id", flat=True)
+    return {*quotes, *batches}
+
+
+def _is_named_before(name: str, prefix: str, latest: datetime) -> bool:
+    public_id = _id_in(name)
+    return is_public_id(public_id, prefix) and created_at_of(public_id) <= latest
+
+
+def _id_in(name: str) -> str:
+    return name.rpartition("/")[2].partition(".")[0]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.files.storage import default_storage
+from django.test import override_settings
 
 from ground import clock as the_clock
 from ground.leases import LeaseLost, claim
@@ -138,3 +139,17 @@ def test_bytes_that_are_gone_are_no_quote(api: Api) -> None:
     default_storage.delete(f"files/{the_clock.now():%Y/%m/%d}/{file_id}.jsonl")
     error_of(api.post(QUOTE, {"input_file_id": file_id}), 404, "not_found", "input_file_id")
     assert not Quote.objects.exists()
+
+
+@override_settings(STORED_QUOTES_MAX_BYTES=2 * len(MIXED))
+def test_open_quotes_keep_so_many_bytes_and_accepting_makes_room(api: Api, other: Api) -> None:
+    first = api.post(QUOTE, MIXED, "application/jsonl").json()["id"]
+    asked(api, MIXED)
+    file_id = file_of(api, MIXED)
+    for refused in (api.post(QUOTE, MIXED, "application/jsonl"), api.post(QUOTE, {"input_file_id": file_id})):
+        message = error_of(refused, 429, "rate_limit_exceeded")["message"]
+        assert f"{2 * len(MIXED)} bytes" in message
+        assert refused["Retry-After"] == "59"
+    assert other.post(QUOTE, MIXED, "application/jsonl").status_code == 201
+    assert api.accept(first).status_code == 200
+    assert api.post(QUOTE, MIXED, "application/jsonl").status_code == 201

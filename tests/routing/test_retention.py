@@ -7,17 +7,25 @@ from django.core.files.storage import default_storage
 from ground import clock as the_clock
 from ground.ids import new_public_id
 from routing.blobs import WrittenBlob, write_small
-from routing.models import StoredFile
+from routing.models import Quote, StoredFile
+from routing.payloads import open_payload, payload_name, placement_name
+from routing.services.batches import accept_quote
+from routing.services.file_quotes import price_next_file, request_quote
 from routing.services.files import delete_file, keep_file, uploaded_blob_name
-from routing.services.retention import sweep_files, sweep_orphans
+from routing.services.quotes import create_quote
+from routing.services.retention import sweep_files, sweep_orphans, sweep_payloads
+from routing.workflows import DEFAULT_WORKFLOW
 from tests.harness.clock import Clock
 from tests.harness.world import Tenant
+from tests.routing.domain.sample import jsonl, row
+
+ROWS = jsonl(row("a"), row("b"))
 
 
-def stored(tenant: Tenant) -> StoredFile:
+def stored(tenant: Tenant, content: bytes = b"{}") -> StoredFile:
     public_id = new_public_id("file-", the_clock.now())
-    name = write_small(uploaded_blob_name(public_id), b"{}")
-    written = WrittenBlob(name=name, size_bytes=2, sha256=b"\0" * 32)
+    name = write_small(uploaded_blob_name(public_id), content)
+    written = WrittenBlob(name=name, size_bytes=len(content), sha256=b"\0" * 32)
     return keep_file(
         organisation=tenant.organisation, public_id=public_id, filename="a.jsonl", written=written, lifetime=None
     )
@@ -68,3 +76,71 @@ def test_an_upload_without_a_row_goes_after_an_hour(tenant: Tenant, clock: Clock
     assert sweep_orphans() == 1
     assert sweep_orphans() == 0
     assert [default_storage.exists(name) for name in (orphan, kept.blob_name)] == [False, True]
+
+
+def blobs_of(quote_id: str) -> list[bool]:
+    return [default_storage.exists(name) for name in (payload_name(quote_id), placement_name(quote_id))]
+
+
+def quoted(tenant: Tenant) -> str:
+    made = create_quote(caller=tenant.caller, body=ROWS, workflow=DEFAULT_WORKFLOW)
+    quote_id: str = made.answer["id"]
+    return quote_id
+
+
+def test_the_bytes_of_an_open_quote_go_an_hour_after_it_expired(tenant: Tenant, clock: Clock) -> None:
+    clock.freeze(the_clock.now())
+    gone, accepted = quoted(tenant), quoted(tenant)
+    accept_quote(caller=tenant.caller, quote_id=accepted, metadata=None)
+    clock.advance(minutes=89)
+    assert not sweep_payloads()
+    assert blobs_of(gone) == [True, True]
+    clock.advance(minutes=2)
+    sweep_payloads()
+    assert (blobs_of(gone), blobs_of(accepted)) == ([False, False], [True, True])
+    clock.advance(days=40)
+    sweep_payloads()
+    sweep_orphans()
+    with open_payload(accepted) as payload:
+        assert payload.lengths.tolist() == [len(line) for line in ROWS.splitlines()]
+
+
+def test_a_refused_files_payload_goes_at_once_and_the_file_stays(tenant: Tenant) -> None:
+    file = stored(tenant)
+    quote = request_quote(caller=tenant.caller, stored=file, workflow=DEFAULT_WORKFLOW)
+    sweep_payloads()
+    assert default_storage.exists(payload_name(quote.public_id))
+    price_next_file()
+    sweep_payloads()
+    assert [default_storage.exists(name) for name in (payload_name(quote.public_id), file.blob_name)] == [False, True]
+
+
+def test_a_file_and_its_quote_may_go_in_any_order(tenant: Tenant, clock: Clock) -> None:
+    file = stored(tenant, ROWS)
+    kept = request_quote(caller=tenant.caller, stored=file, workflow=DEFAULT_WORKFLOW).public_id
+    price_next_file()
+    accept_quote(caller=tenant.caller, quote_id=kept, metadata=None)
+    delete_file(organisation=tenant.organisation, public_id=file.public_id)
+    sweep_files()
+    clock.advance(hours=3)
+    sweep_payloads()
+    assert not default_storage.exists(file.blob_name)
+    assert blobs_of(kept) == [True, True]
+
+
+def test_a_payload_without_a_quote_goes_after_an_hour(tenant: Tenant, clock: Clock) -> None:
+    orphan, known = new_public_id("qt_", the_clock.now()), quoted(tenant)
+    write_small(payload_name(orphan), ROWS)
+    write_small(placement_name(orphan), b"rows")
+    clock.advance(minutes=61)
+    assert sweep_orphans() == 2
+    assert (blobs_of(orphan), blobs_of(known)) == ([False, False], [True, True])
+
+
+def test_a_sweep_of_payloads_that_was_killed_half_way_is_done_again(tenant: Tenant, clock: Clock) -> None:
+    quote_id = quoted(tenant)
+    default_storage.delete(payload_name(quote_id))
+    clock.advance(hours=2)
+    sweep_payloads()
+    assert blobs_of(quote_id) == [False, False]
+    assert Quote.objects.get(public_id=quote_id).payload_kept_until is None
