@@ -30,6 +30,7 @@ STATUS: dict[type[errors.LanehouseError], int] = {
     errors.UnsupportedMediaType: 415,
     errors.RangeNotSatisfiable: 416,
     errors.RateLimited: 429,
+    errors.StoreFull: 429,
     errors.ServerBusy: 503,
 }
 # OpenAI's words for the kinds of error, so that its SDKs show them as their own.

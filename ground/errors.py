@@ -14,6 +14,7 @@
     ├── UnsupportedMediaType
     ├── RangeNotSatisfiable      no byte of the file is in the range
     ├── RateLimited              says when to come back
+    ├── StoreFull                too much is stored now; room comes with time
     ├── ServerBusy               says when to come back
     └── ProviderError            a lane's answer; alone decides retry or stop
 
@@ -160,6 +161,13 @@ class RateLimited(LanehouseError):
     def retry_after_seconds(self) -> int:
         """Give the whole seconds after which the same call may be made."""
         return -(-self.wait_ms // 1_000)
+
+
+class StoreFull(LanehouseError):
+    """So much of the organisation's is stored that nothing more fits now; room comes by waiting."""
+
+    code = "rate_limit_exceeded"
+    retry_after_seconds = 59
 
 
 class ServerBusy(LanehouseError):

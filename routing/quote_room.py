@@ -10,13 +10,12 @@ from django.conf import settings
 from django.db.models import Sum
 
 from accounts.models import Organisation
-from ground.errors import RateLimited
+from ground.errors import StoreFull
 from routing.models import Quote
 
 # A quote is answered in milliseconds: the sum is read this seldom, and what was added since is added here. Several
 # processes may together let in a little more than the limit, and none much more.
 _KNOWN_FOR_SECONDS = 10.0
-_WAIT_SECONDS = 59
 _FORGOTTEN_ABOVE = 10_000
 
 
@@ -34,7 +33,7 @@ def take_quote_room(organisation: Organisation, wanted_bytes: int) -> None:
     """Count bytes that are about to be stored for a quote.
 
     Raises:
-        RateLimited: The organisation's open quotes would have more than they may; room comes as they expire.
+        StoreFull: The organisation's open quotes would have more than they may; room comes as they expire.
     """
     now_seconds = time.monotonic()
     with _lock:
@@ -50,10 +49,9 @@ def take_quote_room(organisation: Organisation, wanted_bytes: int) -> None:
             return
     stored_bytes = stored_quote_bytes(organisation)
     if stored_bytes + wanted_bytes > settings.STORED_QUOTES_MAX_BYTES:
-        raise RateLimited(
+        raise StoreFull(
             f"The organisation's open quotes have {stored_bytes} bytes; with this file they would be more than the"
-            f" {settings.STORED_QUOTES_MAX_BYTES} it may store. Room comes as quotes expire or become batches.",
-            retry_after_seconds=_WAIT_SECONDS,
+            f" {settings.STORED_QUOTES_MAX_BYTES} it may store. Room comes as quotes expire or become batches."
         )
     with _lock:
         if len(_known) >= _FORGOTTEN_ABOVE:

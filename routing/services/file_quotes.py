@@ -74,7 +74,7 @@ def request_quote(
 
     Raises:
         NotFound: Its bytes are gone.
-        RateLimited: The organisation's open quotes have no room for it.
+        StoreFull: The organisation's open quotes have no room for it.
     """
     take_quote_room(caller.organisation, stored.size_bytes)
     now = clock.now()

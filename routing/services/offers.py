@@ -16,7 +16,7 @@ from accounts.selectors import Caller
 from catalog.domain.records import Catalog, Rotation
 from catalog.selectors import current_catalog
 from ground import clock
-from ground.errors import InvalidRequest, RateLimited
+from ground.errors import InvalidRequest, StoreFull
 from routing.domain.moving import RowsToPlace, is_retired
 from routing.domain.pins import BatchPlan, GroupPlan, LanePlan
 from routing.domain.scoring import WorkflowProfile
@@ -116,6 +116,6 @@ def _new_offer(
     try:
         body = body_naming(quote.public_id, named)
         made = create_quote(caller=caller, body=body, workflow=workflow)
-    except (FileNotFoundError, InvalidRequest, RateLimited):
+    except (FileNotFoundError, InvalidRequest, StoreFull):
         return None
     return {**made.answer, "timings_ms": made.timings_ms}

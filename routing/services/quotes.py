@@ -61,7 +61,7 @@ def create_quote(*, caller: Caller, body: bytes, workflow: WorkflowProfile) -> M
     Raises:
         RowErrors: Rows are wrong; nothing is stored.
         InvalidRequest: No lane can take a group; nothing is stored.
-        RateLimited: The organisation's open quotes have no room for it.
+        StoreFull: The organisation's open quotes have no room for it.
     """
     started_ns = time.perf_counter_ns()
     take_quote_room(caller.organisation, len(body))

@@ -17,7 +17,7 @@ from accounts.pages import member_page, region_asked_for, role_page
 from accounts.selectors import Caller
 from accounts.zones import zone_of
 from ground import clock
-from ground.errors import InvalidRequest, LanehouseError, NotFound, RateLimited, RowErrors
+from ground.errors import InvalidRequest, LanehouseError, NotFound, RowErrors, StoreFull
 from routing.models import Quote
 from routing.offers_shown import QuotePage, quote_page
 from routing.quote_forms import STATE_WORDS, PriceForm, QuoteFilterForm
@@ -90,7 +90,7 @@ def quote_new(request: HttpRequest, membership: Membership) -> HttpResponse:
             )
         except RowErrors as error:
             context["row_errors"] = error
-        except (InvalidRequest, NotFound, RateLimited) as error:
+        except (InvalidRequest, NotFound, StoreFull) as error:
             form.add_error(None, error.message)
             context["rejected_lanes"] = error.extra.get("rejected_lanes")
         else:

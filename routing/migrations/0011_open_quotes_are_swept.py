@@ -12,7 +12,7 @@ UPDATE routing_quote SET payload_kept_until = expires_at + interval '1 hour'
 
 
 class Migration(migrations.Migration):
-    dependencies = [("routing", "0009_batches_of_files")]
+    dependencies = [("routing", "0010_calls_are_taken_and_tokens_debited")]
 
     operations = [
         migrations.RunSQL("SET LOCAL lock_timeout = '5s'", migrations.RunSQL.noop),
