@@ -84,11 +84,16 @@ class RowErrors(InvalidRequest):
     """A file with bad rows. ``errors`` is sorted by line and holds at most 100; the first one's code leads."""
 
     def __init__(
-        self, errors: Sequence[RowError], *, total: int | None = None, duplicates: Sequence[DuplicateId] = ()
+        self,
+        errors: Sequence[RowError],
+        *,
+        total: int | None = None,
+        duplicates: Sequence[DuplicateId] = (),
+        extra: dict[str, Any] | None = None,
     ) -> None:
         assert errors, "RowErrors needs at least one error"
         first = errors[0]
-        super().__init__(first.message, code=first.code, param=first.param)
+        super().__init__(first.message, code=first.code, param=first.param, extra=extra)
         self.errors = tuple(errors)
         self.error_count = len(errors) if total is None else total
         self.duplicates = tuple(duplicates)

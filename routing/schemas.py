@@ -89,47 +89,6 @@ class WorkflowDeletedOut(Schema):
     deleted: bool
 
 
-class DuplicateOut(Schema):
-    """One `custom_id` that stands more than once: its rows from 0, its lines from 1."""
-
-    custom_id: str
-    rows: list[int]
-    lines: list[int]
-
-
-class RowErrorOut(Schema):
-    """What is wrong with one row: `row` from 0 without blank lines, `line` as it stands in the file, from 1."""
-
-    code: str
-    message: str
-    param: str | None
-    row: int | None
-    line: int | None
-    custom_id: str | None
-
-
-class ErrorBodyOut(Schema):
-    """OpenAI's four members; for a file with wrong rows also the first error's place and up to 100 errors."""
-
-    message: str
-    type: str
-    param: str | None
-    code: str
-    row: int | None = None
-    line: int | None = None
-    custom_id: str | None = None
-    duplicates: list[DuplicateOut] | None = None
-    duplicate_id_count: int | None = None
-    errors: list[RowErrorOut] | None = None
-    error_count: int | None = None
-
-
-class ErrorOut(Schema):
-    """The standard envelope."""
-
-    error: ErrorBodyOut
-
-
 class EstimateOut(Schema):
     """What a quote expects and what it binds. Every total holds the fees; the synchronous charge has none."""
 

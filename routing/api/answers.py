@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 
 from accounts.domain.limits import CallLimits
 from accounts.selectors import Caller
-from routing.schemas import ErrorOut
+from routing.error_schemas import ErrorOut
 
 # Where authentication leaves a call's limits for its answer, whatever that will be.
 LIMITS: Final = "lanehouse.limits"

@@ -28,7 +28,7 @@ from routing.domain.plan import (
     QuotePlan,
 )
 from routing.domain.pricing import price_group
-from routing.domain.refusal import refuse_group
+from routing.domain.refusal import GroupRefusal, refusal_of, refuse
 from routing.domain.resolve import ResolvedModel
 from routing.domain.scoring import Candidate, GroupDemand, Ranking, WorkflowProfile, rank_lanes
 from routing.domain.splitting import Share, split_group
@@ -176,6 +176,7 @@ def _quote_groups(
     file: FileRows, groups: RowGroups, pricing: Pricing, columns: _Columns, watch: Stopwatch
 ) -> Iterator[QuotedGroup]:
     workflow, settings = pricing.workflow, pricing.settings
+    refusals: list[GroupRefusal] = []
     for index, resolved in enumerate(groups.models):
         rows = groups.rows_of(index)
         tokens = file.tokens_of(resolved, groups.firsts[index], rows)
@@ -185,7 +186,10 @@ def _quote_groups(
         demand = replace(_demand(tokens), judgements=judge_lanes(lanes, partial(file.bodies_of, rows)))
         ranking = rank_lanes(lanes, pricing.catalog.sla, workflow, demand, settings.fee_micro_usd)
         if not ranking.eligible:
-            refuse_group(resolved, workflow, ranking, demand, partial(_place_in, file, rows))
+            refusals.append(refusal_of(resolved, workflow, ranking, demand, partial(_place_in, file, rows)))
+        if refusals:
+            # Nothing is offered any more: the other groups are only judged.
+            continue
         watch.lap("score")
         shares = split_group(
             ranking.eligible, tokens.input_tokens, fan_out=workflow.fan_out, fill_percent=settings.fill_percent
@@ -198,6 +202,8 @@ def _quote_groups(
         quoted = _quote_group(index, first_lane, resolved, tokens, shares, ranking, settings)
         yield say_judgements(quoted, shares, demand, partial(_share_bodies, file, rows))
         watch.lap("price")
+    if refusals:
+        refuse(refusals)
 
 
 def _place_in(file: FileRows, rows: Rows, position: int) -> tuple[int, int, str]:

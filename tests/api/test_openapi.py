@@ -90,5 +90,10 @@ def test_an_answer_has_the_fields_that_are_published(api: Api, document: dict[st
     assert set(batch) == set(schemas["Batch"]["properties"])
     assert set(batch["lanes"][0]) == set(schemas["BatchLane"]["properties"])
     refused = api.post("/v1/quotes/model", lines_of(row("a"), row("a")), "application/jsonl").json()["error"]
-    assert set(refused) == set(schemas["ErrorBody"]["properties"])
+    said = {"model", "rejected_lanes"}
+    assert set(refused) == set(schemas["ErrorBody"]["properties"]) - said
     assert set(refused["errors"][0]) == set(schemas["RowError"]["properties"])
+    api.post("/v1/workflows", {"name": "near", "constraints": {"finish_by_minutes": 1}})
+    left_out = api.post("/v1/quotes/model?workflow=near", lines_of(row("a")), "application/jsonl").json()["error"]
+    assert said <= set(left_out) <= set(schemas["ErrorBody"]["properties"])
+    assert set(left_out["rejected_lanes"][0]) == set(schemas["RejectedLane"]["properties"])

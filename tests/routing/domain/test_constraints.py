@@ -82,6 +82,27 @@ def test_a_refusal_names_every_lane_and_the_constraint_that_took_it_out() -> Non
     )
 
 
+def test_a_refusal_names_the_lanes_of_every_model_that_none_can_take() -> None:
+    others = [
+        model("n", lane("far-one", "n", card(2_000_000, 3_000_000), region="us")),
+        model("o", lane("near-two", "o", card(1_000_000, 4_000_000), region="eu")),
+    ]
+    mine = catalog(model("m", NEAR), *others, health=dict(SLA.lanes))
+    file = jsonl(row("a", model="m"), row("b", model="n"), row("c", model="o"))
+    with pytest.raises(InvalidRequest) as refused:
+        make_quote_plan(file, mine, under(regions=("us",)), QuoteSettings(), AT)
+    assert refused.value.extra["model"] == "m"
+    assert [(each["model"], each["lane_id"]) for each in refused.value.extra["rejected_lanes"]] == [
+        ("m", "near-one"),
+        ("o", "near-two"),
+    ]
+    sentence = (
+        "No lane can take the rows of model {} under the workflow 'mine': {}: its region eu is not one the workflow"
+        " allows (us)."
+    )
+    assert refused.value.message == f"{sentence.format('m', 'near-one')} {sentence.format('o', 'near-two')}"
+
+
 def test_rows_move_only_where_the_workflow_lets_them_whatever_that_costs_the_house() -> None:
     mine = catalog(model("m", NEAR, FAR), health=dict(SLA.lanes))
     rows = RowsToPlace(

@@ -1,0 +1,61 @@
+"""The published shape of a refusal."""
+
+from __future__ import annotations
+
+from ninja import Schema
+
+
+class DuplicateOut(Schema):
+    """One `custom_id` that stands more than once: its rows from 0, its lines from 1."""
+
+    custom_id: str
+    rows: list[int]
+    lines: list[int]
+
+
+class RowErrorOut(Schema):
+    """What is wrong with one row: `row` from 0 without blank lines, `line` as it stands in the file, from 1."""
+
+    code: str
+    message: str
+    param: str | None
+    row: int | None
+    line: int | None
+    custom_id: str | None
+
+
+class RejectedLaneOut(Schema):
+    """A lane that cannot take a model's rows, and why; `constraint` names the workflow's, where that took it out."""
+
+    model: str
+    lane_id: str
+    reason: str
+    reason_text: str
+    constraint: str | None
+
+
+class ErrorBodyOut(Schema):
+    """OpenAI's four members; for a file with wrong rows also the first error's place and up to 100 errors.
+
+    Where no lane can take the rows of a model: the first such model, and each lane of each such model with its reason.
+    """
+
+    message: str
+    type: str
+    param: str | None
+    code: str
+    row: int | None = None
+    line: int | None = None
+    custom_id: str | None = None
+    duplicates: list[DuplicateOut] | None = None
+    duplicate_id_count: int | None = None
+    errors: list[RowErrorOut] | None = None
+    error_count: int | None = None
+    model: str | None = None
+    rejected_lanes: list[RejectedLaneOut] | None = None
+
+
+class ErrorOut(Schema):
+    """The standard envelope."""
+
+    error: ErrorBodyOut
