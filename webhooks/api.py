@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Literal, cast
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 
 from accounts.models import Organisation
@@ -50,7 +50,7 @@ def list_webhook_endpoints(
 ) -> EndpointListOut:
     """Give a page of endpoints, newest first."""
     rows = selectors.endpoint_list(_organisation(request))
-    page, has_more = selectors.page_of(rows, after=after, limit=limit)
+    page, has_more = selectors.page_of(_organisation(request), rows, after=after, limit=limit)
     data = [EndpointOut.of(endpoint) for endpoint in page]
     first_id, last_id = _ends([entry.id for entry in data])
     return EndpointListOut(data=data, first_id=first_id, last_id=last_id, has_more=has_more)
@@ -108,17 +108,25 @@ def rotate_webhook_secret(
     return EndpointWithSecretOut.with_secret(changed, secret)
 
 
-@router.post("/webhook_endpoints/{endpoint_id}/test", response=EndpointTestOut)
-def send_test_event(request: HttpRequest, endpoint_id: str, body: EndpointTest | None = None) -> EndpointTestOut:
-    """Send a test event, once, also where the endpoint is not subscribed to its type."""
+@router.post("/webhook_endpoints/{endpoint_id}/test", response={202: EndpointTestOut})
+def send_test_event(request: HttpRequest, endpoint_id: str, body: EndpointTest | None = None) -> HttpResponse:
+    """Send a test event, once, also where the endpoint is not subscribed to its type.
+
+    It is sent in the background: `Location` leads to its delivery, which has what the endpoint answered.
+    """
     event_type = (body.event_type if body else None) or endpoints.TEST_TYPE
     delivery = endpoints.send_test_event(_organisation(request), endpoint_id, type=event_type)
-    return EndpointTestOut(
+    sent = EndpointTestOut(
         webhook_endpoint_id=endpoint_id,
         event_type=delivery.event.type,
         event_id=delivery.event.public_id,
         delivery_id=delivery.public_id,
-        status_code=delivery.last_status_code,
+    )
+    return HttpResponse(
+        sent.model_dump_json(),
+        status=202,
+        content_type="application/json",
+        headers={"Location": f"/v1/deliveries/{delivery.public_id}"},
     )
 
 
@@ -131,7 +139,7 @@ def list_events(
 ) -> EventListOut:
     """Give a page of events, newest first; `type` leaves the others out."""
     rows = selectors.event_list(_organisation(request), event_type=type)
-    page, has_more = selectors.page_of(rows, after=after, limit=limit)
+    page, has_more = selectors.page_of(_organisation(request), rows, after=after, limit=limit)
     data = [EventOut.of(event) for event in page]
     first_id, last_id = _ends([entry.id for entry in data])
     return EventListOut(data=data, first_id=first_id, last_id=last_id, has_more=has_more)
@@ -156,7 +164,7 @@ def list_deliveries(
     rows = selectors.delivery_list(
         _organisation(request), state=status, endpoint_id=webhook_endpoint_id, event_id=event_id
     )
-    page, has_more = selectors.page_of(rows, after=after, limit=limit)
+    page, has_more = selectors.page_of(_organisation(request), rows, after=after, limit=limit)
     data = [DeliveryOut.of(delivery) for delivery in page]
     first_id, last_id = _ends([entry.id for entry in data])
     return DeliveryListOut(data=data, first_id=first_id, last_id=last_id, has_more=has_more)

@@ -96,15 +96,19 @@ class EndpointDeletedOut(Schema):
 
 
 class EndpointTestOut(Schema):
-    """A test event is on its way: `GET /v1/deliveries/{delivery_id}` tells what it met."""
+    """A test event is on its way: `GET /v1/deliveries/{delivery_id}` tells what it met.
+
+    Nothing was sent yet, so `success` and `status_code`, which the stock SDK knows, are null.
+    """
 
     object: Literal["webhook_endpoint.test"] = "webhook_endpoint.test"
     webhook_endpoint_id: str
     event_type: str
     event_id: str
     delivery_id: str
-    success: Literal[True] = True
-    status_code: int | None
+    status: Literal["pending"] = "pending"
+    success: None = None
+    status_code: None = None
 
 
 class EventTypeListOut(Schema):

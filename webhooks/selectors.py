@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db.models import Count, Model, Q, QuerySet
 
 from accounts.models import Organisation
-from ground.errors import InvalidRequest, NotFound
+from ground.errors import NotFound
 from ground.ids import is_public_id
 from webhooks.models import Delivery, DeliveryAttempt, DeliveryState, Endpoint, EndpointState, Event
 
@@ -136,17 +136,21 @@ def event_types() -> tuple[str, ...]:
     return tuple(settings.WEBHOOK_EVENT_TYPES)
 
 
-def page_of(rows: QuerySet[Row], *, after: str | None, limit: int) -> tuple[list[Row], bool]:
-    """Give up to ``limit`` rows of a list after the one whose public id is given, and whether there are more.
+def page_of(
+    organisation: Organisation, rows: QuerySet[Row], *, after: str | None, limit: int
+) -> tuple[list[Row], bool]:
+    """Give up to ``limit`` of an organisation's rows after the one whose public id is given, and whether more follow.
+
+    Also a row that has left the list marks its place: what is deleted or delivered while it is read on breaks nothing.
 
     Raises:
-        InvalidRequest: No row of the list has this id.
+        NotFound: The organisation has no row with this id.
     """
     assert 1 <= limit <= PAGE_MAX, "the border checks it"
     if after is not None:
-        last = rows.model._default_manager.filter(pk__in=rows.order_by().values("pk"), public_id=after).first()  # noqa: SLF001 -- the manager of a model given as argument
+        last = rows.model._default_manager.filter(organisation=organisation, public_id=after).first()  # noqa: SLF001 -- the manager of a model given as argument
         if last is None:
-            raise InvalidRequest("'after' is not the id of an entry of this list.", param="after")
+            raise NotFound("'after' is not the id of an entry of this list.", param="after")
         rows = rows.filter(pk__lt=last.pk)
     found = list(rows[: limit + 1])
     return found[:limit], len(found) > limit

@@ -119,7 +119,12 @@ def test_a_test_event_goes_to_its_endpoint_once_whatever_it_is_subscribed_to(
         allow(receiver)
         endpoint, _ = make_endpoint(organisation, receiver.url, event_types=("batch.failed",))
         path = f"/webhook_endpoints/{endpoint.public_id}/test"
-        sent = post(api, path).json()
+        answer = post(api, path)
+        sent = answer.json()
+        assert (answer.status_code, answer["Location"]) == (202, f"/v1/deliveries/{sent['delivery_id']}")
+        # Nothing was sent yet, and nothing else is said.
+        assert (sent["status"], sent["success"], sent["status_code"]) == ("pending", None, None)
+        assert receiver.requests == []
         assert post(api, path).json()["delivery_id"] == sent["delivery_id"]
         send_due(receiver.authority)
         clock.advance(days=2)
@@ -182,7 +187,15 @@ def test_lists_are_paged_by_the_last_id(organisation: Organisation, api: Client)
             break
         after = {"after": page["last_id"]}
     assert seen == events[::-1]
-    assert api.get("/v1/events", {"after": "evt_none"}).status_code == 400
+    unknown = api.get("/v1/events", {"after": "evt_none"})
+    assert (unknown.status_code, unknown.json()["error"]["param"]) == (404, "after")
+
+
+def test_an_entry_that_left_the_list_still_marks_its_place(organisation: Organisation, api: Client) -> None:
+    ids = [make_endpoint(organisation, f"{URL}/{number}")[0].public_id for number in range(3)]
+    api.delete(f"/v1/webhook_endpoints/{ids[1]}")
+    page = api.get("/v1/webhook_endpoints", {"after": ids[1]}).json()
+    assert [entry["id"] for entry in page["data"]] == [ids[0]]
 
 
 def test_an_organisation_has_twenty_endpoints_at_most(api: Client) -> None:

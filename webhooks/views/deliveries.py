@@ -47,8 +47,8 @@ def delivery_list(request: HttpRequest, membership: Membership) -> HttpResponse:
     )
     after = request.GET.get("after") or None
     try:
-        page, has_more = selectors.page_of(found, after=after, limit=_ROWS_PER_PAGE)
-    except InvalidRequest as error:
+        page, has_more = selectors.page_of(organisation, found, after=after, limit=_ROWS_PER_PAGE)
+    except NotFound as error:
         raise Http404(error.message) from error
     context = {
         "active_nav": "webhooks",

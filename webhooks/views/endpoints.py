@@ -177,7 +177,7 @@ def _found(membership: Membership, endpoint_id: str) -> Endpoint:
 
 def _detail(endpoint: Endpoint) -> dict[str, Any]:
     rows = selectors.delivery_list(endpoint.organisation, endpoint_id=endpoint.public_id)
-    recent, has_more = selectors.page_of(rows, after=None, limit=_RECENT_COUNT)
+    recent, has_more = selectors.page_of(endpoint.organisation, rows, after=None, limit=_RECENT_COUNT)
     return {
         "active_nav": "webhooks",
         "title": shown.endpoint_title(endpoint),
