@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from ninja import Field, Schema
 
+from routing.error_schemas import ErrorBodyOut
+
 
 class QuoteCommand(Schema):
     """The body of `POST /v1/quotes/model` for a file that was uploaded before."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 import orjson
 from django.db import connection
@@ -143,9 +144,14 @@ BATCH_STATES: Mapping[str, Q] = {
 EVERY_BATCH = BatchFilter()
 
 
-def batch_page(
-    *, organisation: Organisation, after: str | None, limit: int, chosen: BatchFilter = EVERY_BATCH
-) -> BatchPage:
+class Choice(Protocol):
+    """Narrows a list of batches."""
+
+    def applied_to(self, batches: QuerySet[Batch]) -> QuerySet[Batch]:
+        """Give those of the batches that are wanted."""
+
+
+def batch_page(*, organisation: Organisation, after: str | None, limit: int, chosen: Choice = EVERY_BATCH) -> BatchPage:
     """Give a page of an organisation's batches, newest first; ``after`` is the last id of the page before.
 
     Raises:
@@ -271,7 +277,10 @@ def file_page(
     if purpose:
         files = files.filter(purpose=purpose)
     if after:
-        last = file_by_id(organisation=organisation, public_id=after, param="after")
+        # Also a deleted file marks its place: a program may delete what it has read, and read on.
+        last = StoredFile.objects.filter(organisation=organisation, public_id=after).first()
+        if last is None:
+            raise NotFound(f"There is no file {after[:60]!r}.", param="after")
         side = "lt" if is_newest_first else "gt"
         files = files.filter(
             Q(**{f"created_at__{side}": last.created_at}) | Q(created_at=last.created_at, **{f"pk__{side}": last.pk})

@@ -9,6 +9,7 @@ import orjson
 from django.http import HttpRequest, HttpResponse
 
 from accounts.domain.limits import CallLimits
+from accounts.once import once_call_of
 from accounts.selectors import Caller
 from routing.error_schemas import ErrorOut
 
@@ -27,6 +28,12 @@ def show_debit(request: HttpRequest, input_tokens: int) -> None:
     """Let the answer's limits show the tokens of the quote that this call made."""
     limits: CallLimits = request.META[LIMITS]
     request.META[LIMITS] = replace(limits, tokens=limits.tokens.after(input_tokens))
+
+
+def is_sdk_retry(request: HttpRequest) -> bool:
+    """Say whether an official SDK repeats this call by itself; it sends no Idempotency-Key, but counts."""
+    count = request.headers.get("x-stainless-retry-count", "")
+    return once_call_of(request) is None and count.isdecimal() and count.strip("0") != ""
 
 
 def errors_of(*statuses: int) -> dict[Any, Any]:

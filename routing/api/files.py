@@ -14,7 +14,7 @@ from accounts.once import begin_once, begins_itself
 from ground import clock
 from ground.errors import InvalidRequest
 from ground.ids import new_public_id
-from routing.api.answers import caller_of, errors_of, json_answer
+from routing.api.answers import caller_of, errors_of, is_sdk_retry, json_answer
 from routing.api.downloads import METHODS, PUBLISHED, RESPONSES, download
 from routing.api.forms import FILE_PART, read_upload
 from routing.blobs import BlobWriter
@@ -64,9 +64,17 @@ def create_file(request: HttpRequest) -> HttpResponse:
         begin_once(request, orjson.dumps([form.filename, sorted(form.fields.items()), writer.digest().hex()]))
         written = writer.save()
     stored = keep_file(
-        organisation=organisation, public_id=public_id, filename=form.filename, written=written, lifetime=lifetime
+        organisation=organisation,
+        public_id=public_id,
+        filename=form.filename,
+        written=written,
+        lifetime=lifetime,
+        is_retry=is_sdk_retry(request),
     )
-    return json_answer(file_object(stored))
+    response = json_answer(file_object(stored))
+    if stored.public_id != public_id:
+        response["idempotent-replayed"] = "true"
+    return response
 
 
 @router.get("", response={200: FileListOut, **errors_of(400, 404)})

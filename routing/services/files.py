@@ -6,9 +6,10 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Q, Sum
+from django.db.models import F, Q, Sum
 
 from accounts.models import Organisation
+from accounts.selectors import DATABASE_NOW
 from ground import clock
 from ground.errors import InvalidRequest, PayloadTooLarge
 from ground.ids import created_at_of
@@ -18,6 +19,8 @@ from routing.selectors import file_by_id
 
 LIFETIME_MIN_SECONDS = 3_600
 LIFETIME_MAX_SECONDS = 2_592_000
+# A client that repeats a call by itself does so soon.
+RETRIED_WITHIN = timedelta(minutes=15)
 _ANCHOR = "created_at"
 # The first half of the key of the lock that lets an organisation's uploads be counted one by one.
 _LOCK_CLASS = 0x66696C65
@@ -63,7 +66,13 @@ def check_room(organisation: Organisation, wanted_bytes: int) -> None:
 
 
 def keep_file(
-    *, organisation: Organisation, public_id: str, filename: str, written: WrittenBlob, lifetime: timedelta | None
+    *,
+    organisation: Organisation,
+    public_id: str,
+    filename: str,
+    written: WrittenBlob,
+    lifetime: timedelta | None,
+    is_retry: bool = False,
 ) -> StoredFile:
     """Make the row of an uploaded file whose bytes are there already; without a row they are removed again.
 
@@ -73,6 +82,8 @@ def keep_file(
         filename: As it is shown.
         written: The blob.
         lifetime: None for the house's.
+        is_retry: The client says that it sent this before: what it sent in the last 15 minutes is given again, if it
+            is there.
 
     Raises:
         PayloadTooLarge: The organisation has no room for it.
@@ -80,6 +91,11 @@ def keep_file(
     try:
         with transaction.atomic():
             _lock_uploads(organisation)
+            kept_for = lifetime or settings.FILE_LIFETIME
+            earlier = _sent_before(organisation, filename, written, kept_for) if is_retry else None
+            if earlier is not None:
+                delete_blob(written.name)
+                return earlier
             check_room(organisation, written.size_bytes)
             at = clock.now()
             return StoredFile.objects.create(
@@ -91,7 +107,7 @@ def keep_file(
                 sha256=written.sha256,
                 blob_name=written.name,
                 created_at=at,
-                expires_at=at + (lifetime or settings.FILE_LIFETIME),
+                expires_at=at + kept_for,
             )
     except BaseException:
         delete_blob(written.name)
@@ -114,6 +130,15 @@ def delete_file(*, organisation: Organisation, public_id: str) -> StoredFile:
             gone.append(batch.results_file_id)
         StoredFile.objects.filter(pk__in=gone, deleted_at=None).update(deleted_at=clock.now())
     return stored
+
+
+def _sent_before(
+    organisation: Organisation, filename: str, written: WrittenBlob, kept_for: timedelta
+) -> StoredFile | None:
+    """Give the newest file of the last minutes with the same bytes, name and lifetime."""
+    same = StoredFile.objects.filter(organisation=organisation, filename=filename, sha256=written.sha256)
+    recent = same.filter(created_at__gt=DATABASE_NOW - RETRIED_WITHIN, expires_at=F("created_at") + kept_for)
+    return recent.filter(purpose=FilePurpose.BATCH, deleted_at=None, swept_at=None).order_by("-pk").first()
 
 
 def _lock_uploads(organisation: Organisation) -> None:

@@ -195,6 +195,43 @@ def test_another_tenants_file_is_not_found(api: Api, other: Api) -> None:
     assert content_of(other, file_id) == FILE
 
 
+def test_a_list_is_read_on_after_its_last_file_was_deleted(api: Api, clock: Clock) -> None:
+    ids: list[str] = []
+    for _ in range(3):
+        ids.insert(0, uploaded(api)["id"])
+        clock.advance(seconds=1)
+    assert api.client.delete(f"/v1/files/{ids[1]}").status_code == 200
+    assert [each["id"] for each in api.get(f"/v1/files?after={ids[1]}").json()["data"]] == [ids[2]]
+
+
+@pytest.mark.parametrize(
+    ("count", "minutes", "name", "is_same"),
+    [
+        ("1", 14, "a.jsonl", True),
+        ("2", 14, "a.jsonl", True),
+        ("0", 14, "a.jsonl", False),
+        ("-1", 14, "a.jsonl", False),
+        ("1", 16, "a.jsonl", False),
+        ("1", 14, "b.jsonl", False),
+    ],
+)
+def test_an_upload_that_an_sdk_repeats_is_the_same_file(
+    api: Api, clock: Clock, count: str, minutes: int, name: str, *, is_same: bool
+) -> None:
+    first = uploaded(api, part("purpose", "batch"), part("file", FILE, "a.jsonl"))
+    clock.advance(minutes=minutes)
+    body = form(part("purpose", "batch"), part("file", FILE, name))
+    again = api.client.generic(
+        "POST",
+        "/v1/files",
+        body,
+        content_type=f"multipart/form-data; boundary={BOUNDARY}",
+        headers={"x-stainless-retry-count": count},
+    )
+    assert (again.json()["id"] == first["id"], again.get("idempotent-replayed") == "true") == (is_same, is_same)
+    assert StoredFile.objects.count() == len(blobs()) == (1 if is_same else 2)
+
+
 def test_a_list_is_paged_in_both_orders(api: Api, clock: Clock) -> None:
     ids = []
     for _ in range(5):

@@ -46,6 +46,48 @@ def quote_over_http(sdk: openai.OpenAI, *rows: dict[str, object]) -> str:
     return str(response.json()["id"])
 
 
+class LosesAnswers(httpx2.HTTPTransport):
+    """A way to the server on which the first answers to each create are lost after the server has given them."""
+
+    def __init__(self, lost_count: int = 2) -> None:
+        super().__init__()
+        self._lost_count = lost_count
+        self.retry_counts: list[str] = []
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = super().handle_request(request)
+        if request.method != "POST" or request.url.path.endswith("/model"):
+            return response
+        response.read()
+        self.retry_counts.append(request.headers["x-stainless-retry-count"])
+        if len(self.retry_counts) > self._lost_count:
+            return response
+        return httpx2.Response(503, headers={"retry-after-ms": "1"})
+
+
+@pytest.fixture
+def losing(live_api: str, tenant: Tenant) -> Iterator[tuple[openai.OpenAI, LosesAnswers]]:
+    """The SDK as it comes, retries included."""
+    transport = LosesAnswers()
+    http_client = openai.DefaultHttpxClient(transport=transport)
+    with openai.OpenAI(api_key=tenant.key_text, base_url=live_api, http_client=http_client) as client:
+        yield client, transport
+
+
+def test_three_posts_of_one_accept_are_one_batch(losing: tuple[openai.OpenAI, LosesAnswers]) -> None:
+    sdk, transport = losing
+    batch = create(sdk, quote_over_http(sdk, row("a")), metadata={"run": "7"})
+    assert transport.retry_counts == ["0", "1", "2"]
+    assert [each.id for each in sdk.batches.list()] == [batch.id]
+
+
+def test_three_posts_of_one_upload_are_one_file(losing: tuple[openai.OpenAI, LosesAnswers]) -> None:
+    sdk, transport = losing
+    stored = sdk.files.create(file=("rows.jsonl", lines_of(row("a"))), purpose="batch")
+    assert transport.retry_counts == ["0", "1", "2"]
+    assert [each.id for each in sdk.files.list()] == [stored.id]
+
+
 def test_a_quote_is_accepted_by_its_id_beside_the_sdks_fields(sdk: openai.OpenAI) -> None:
     quote_id = quote_over_http(sdk, row("a"), row("b"))
     batch = create(sdk, quote_id, metadata={"run": "7"})
