@@ -119,7 +119,7 @@ def receipts(
     if span.until is not None:
         found = found.filter(settled_at__lt=span.until)
     if after is not None:
-        last = _receipt_named(organisation, after)
+        last = _receipt_named(organisation, after, param="after")
         found = found.filter(Q(settled_at__lt=last.settled_at) | Q(settled_at=last.settled_at, pk__lt=last.pk))
     page = list(found.order_by("-settled_at", "-pk")[: limit + 1])
     return page[:limit], len(page) > limit
@@ -150,15 +150,16 @@ def _receipts_with_lines(organisation: Organisation) -> QuerySet[Receipt]:
     return Receipt.objects.filter(organisation=organisation).prefetch_related("lines")
 
 
-def _receipt_named(organisation: Organisation, public_id: str) -> Receipt:
+def _receipt_named(organisation: Organisation, public_id: str, *, param: str | None = None) -> Receipt:
     is_id = is_public_id(public_id, "rcpt_")
-    return _one(_receipts_with_lines(organisation).filter(public_id=public_id) if is_id else Receipt.objects.none())
+    found = _receipts_with_lines(organisation).filter(public_id=public_id) if is_id else Receipt.objects.none()
+    return _one(found, param=param)
 
 
-def _one(found: QuerySet[Receipt]) -> Receipt:
+def _one(found: QuerySet[Receipt], *, param: str | None = None) -> Receipt:
     receipt = found.first()
     if receipt is None:
-        raise NotFound("There is no such receipt.")
+        raise NotFound("There is no such receipt.", param=param)
     return receipt
 
 

@@ -32,7 +32,7 @@ def workflow_named(organisation: Organisation, reference: str | None) -> Workflo
     return found.profile
 
 
-def workflow_version(organisation: Organisation, reference: str) -> WorkflowVersion:
+def workflow_version(organisation: Organisation, reference: str, *, param: str = "workflow") -> WorkflowVersion:
     """Give the newest version of a workflow, with it: by its name among those in use, or by its id among all.
 
     Raises:
@@ -48,7 +48,7 @@ def workflow_version(organisation: Organisation, reference: str) -> WorkflowVers
     if found is None:
         raise NotFound(
             f"There is no workflow {reference[:60]!r}; GET /v1/workflows lists yours, leave it out for the default.",
-            param="workflow",
+            param=param,
         )
     return found
 

@@ -15,6 +15,8 @@ from ground.errors import InvalidRequest, NotFound
 from ground.ids import is_public_id
 from routing.api.answers import caller_of, errors_of, json_answer
 from routing.api.downloads import METHODS, PUBLISHED, RESPONSES, download
+from routing.batch_choice import PUBLISHED as FILTERS
+from routing.batch_choice import batch_choice
 from routing.collected import collected_results
 from routing.domain.jsonl.checks import ENDPOINTS
 from routing.models import Batch, StoredFile, SubLane
@@ -66,10 +68,11 @@ def create_batch(request: HttpRequest, body: BatchCreate) -> HttpResponse:
     return response
 
 
-@router.get("", response={200: BatchListOut, **errors_of(400, 404)})
+@router.get("", response={200: BatchListOut, **errors_of(400, 404)}, openapi_extra=FILTERS)
 def list_batches(request: HttpRequest, after: str | None = None, limit: int = PAGE_DEFAULT) -> HttpResponse:
-    """Give a page of batches, newest first."""
-    page = batch_page(organisation=caller_of(request).organisation, after=after, limit=limit)
+    """Give a page of batches, newest first; only those that match, if `status`, `created_at` or `metadata` is named."""
+    chosen = batch_choice(request.GET)
+    page = batch_page(organisation=caller_of(request).organisation, after=after, limit=limit, chosen=chosen)
     sub_lanes = sub_lanes_of_batches(page.batches)
     data = [batch_object(batch, sub_lanes[batch.pk]) for batch in page.batches]
     return json_answer(

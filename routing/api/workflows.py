@@ -41,7 +41,7 @@ def list_workflows(request: HttpRequest, after: str | None = None, limit: Limit 
     """Give a page of the workflows in use, by name; `after` is the last id of the page before."""
     rows = newest_versions(caller_of(request).organisation, with_archived=False)
     if after:
-        last = workflow_version(caller_of(request).organisation, after)
+        last = workflow_version(caller_of(request).organisation, after, param="after")
         rows = rows.filter(workflow__name__gt=last.workflow.name)
     page = list(rows[: limit + 1])
     data = [_answer(version) for version in page[:limit]]

@@ -86,12 +86,12 @@ def accept_quote(*, caller: Caller, quote_id: str, metadata: Mapping[str, object
 
 
 def checked_metadata(metadata: Mapping[str, object] | None) -> dict[str, str] | None:
-    """Give metadata that OpenAI's rules allow: 16 pairs, keys of 64 characters, string values of 512.
+    """Give metadata that OpenAI's rules allow: 16 pairs, keys of 64 characters, string values of 512; empty is none.
 
     Raises:
         InvalidRequest: The rule that is broken; the message never holds a key or a value.
     """
-    if metadata is None:
+    if not metadata:
         return None
     if len(metadata) > _METADATA_MAX_PAIRS:
         raise InvalidRequest(f"metadata has at most {_METADATA_MAX_PAIRS} pairs.", param="metadata")

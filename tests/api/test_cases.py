@@ -93,6 +93,20 @@ def test_213_every_id_of_a_file_works_where_it_is_taken(api: Api, run: Callable[
         assert len(file_id) <= 64
         assert api.get(f"/v1/files/{file_id}").json()["id"] == file_id
         assert len(api.lines(f"/v1/files/{file_id}/content")) == 1
+        assert api.client.delete(f"/v1/files/{file_id}").json()["deleted"] is True
+
+
+def test_198_the_owner_and_nobody_else_finds_the_output_in_the_list_of_files(
+    api: Api, other: Api, run: Callable[[], None]
+) -> None:
+    batch_id = api.accept(api.quote(row("a"), row("b", "[[sim:fail]]"))["id"]).json()["id"]
+    run()
+    batch = api.batch(batch_id)
+    (step,) = steps_of("198")
+    listed = take(step, api).json()["data"]
+    assert {each["id"] for each in listed} >= {batch["output_file_id"], batch["error_file_id"]}
+    assert {each["purpose"] for each in listed} == {"batch_output"}
+    assert take(step, other).json()["data"] == []
 
 
 def test_183_a_batch_of_5000_rows_is_one_call(api: Api) -> None:
