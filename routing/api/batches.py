@@ -13,7 +13,7 @@ from billing.schemas import ReceiptAnswer
 from billing.selectors import receipt_for_batch
 from ground.errors import InvalidRequest, NotFound
 from ground.ids import is_public_id
-from routing.api.answers import caller_of, errors_of, json_answer
+from routing.api.answers import caller_of, errors_of, is_sdk_retry, json_answer
 from routing.api.downloads import METHODS, PUBLISHED, RESPONSES, download
 from routing.batch_choice import PUBLISHED as FILTERS
 from routing.batch_choice import batch_choice
@@ -30,7 +30,7 @@ from routing.selectors import (
     sub_lanes_of,
     sub_lanes_of_batches,
 )
-from routing.services.batches import accept_quote, checked_metadata
+from routing.services.batches import AcceptedBatch, accept_quote, checked_metadata
 from routing.services.closing import cancel_batch
 from routing.services.file_batches import create_file_batch
 from routing.services.file_quotes import uploaded_file
@@ -53,7 +53,7 @@ def create_batch(request: HttpRequest, body: BatchCreate) -> HttpResponse:
         raise InvalidRequest(f"'completion_window' is {_WINDOW!r}; no other is sold.", param="completion_window")
     quote_id = body.quote_id or (metadata or {}).get("quote_id")
     if not quote_id:
-        return json_answer(batch_object(_batch_of_file(caller, body, metadata), []))
+        return _answer(_batch_of_file(caller, body, metadata, is_retry=is_sdk_retry(request)))
     quote = quote_by_id(organisation=caller.organisation, public_id=quote_id)
     if body.input_file_id not in {None, quote_id, quote.input_file_id or None}:
         raise InvalidRequest(
@@ -61,7 +61,10 @@ def create_batch(request: HttpRequest, body: BatchCreate) -> HttpResponse:
         )
     if quote.endpoint and body.endpoint not in {None, quote.endpoint}:
         raise InvalidRequest(f"The quote is for {quote.endpoint!r}.", param="endpoint")
-    accepted = accept_quote(caller=caller, quote_id=quote_id, metadata=metadata)
+    return _answer(accept_quote(caller=caller, quote_id=quote_id, metadata=metadata))
+
+
+def _answer(accepted: AcceptedBatch) -> HttpResponse:
     response = json_answer(batch_object(accepted.batch, sub_lanes_of(accepted.batch)))
     if accepted.is_replay:
         response["idempotent-replayed"] = "true"
@@ -143,7 +146,9 @@ def _partial(request: HttpRequest, batch: Batch, after: str | None) -> HttpRespo
     return response
 
 
-def _batch_of_file(caller: Caller, body: BatchCreate, metadata: dict[str, str] | None) -> Batch:
+def _batch_of_file(
+    caller: Caller, body: BatchCreate, metadata: dict[str, str] | None, *, is_retry: bool
+) -> AcceptedBatch:
     """Make a batch of an uploaded file; shape and file are refused at once, content and credit later."""
     if body.input_file_id is None:
         raise _missing("quote_id", "Name the quote to accept in 'quote_id', or a file in 'input_file_id'.")
@@ -157,7 +162,7 @@ def _batch_of_file(caller: Caller, body: BatchCreate, metadata: dict[str, str] |
     if endpoint is None:
         raise InvalidRequest(f"'endpoint' is one of {', '.join(ENDPOINTS)}.", param="endpoint")
     stored = uploaded_file(caller, body.input_file_id)
-    return create_file_batch(caller=caller, stored=stored, endpoint=endpoint, metadata=metadata)
+    return create_file_batch(caller=caller, stored=stored, endpoint=endpoint, metadata=metadata, is_retry=is_retry)
 
 
 def _missing(param: str, message: str) -> InvalidRequest:

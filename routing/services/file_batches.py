@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 
-from accounts.selectors import Caller
+from accounts.selectors import DATABASE_NOW, Caller
 from accounts.services.limits import take_accept
 from catalog.domain.records import Endpoint
 from ground import clock
@@ -20,34 +20,56 @@ from ground.leases import Lease, claim, moving_on, unless_lost
 from routing.domain.pins import BatchPlan
 from routing.models import Batch, BatchStatus, Quote, QuoteStatus, StoredFile
 from routing.selectors import quote_by_id
-from routing.services.batches import begin_batch
+from routing.services.batches import AcceptedBatch, begin_batch
 from routing.services.file_quotes import request_quote
+from routing.services.files import RETRIED_WITHIN
 from routing.services.notices import tell_of
 from routing.workflows import DEFAULT_WORKFLOW
 
 Errors = list[dict[str, Any]]
+# The first half of the key of the lock that lets calls with one body follow one another.
+_LOCK_CLASS = 0x62617463
 
 
 def create_file_batch(
-    *, caller: Caller, stored: StoredFile, endpoint: Endpoint, metadata: Mapping[str, str] | None
-) -> Batch:
+    *,
+    caller: Caller,
+    stored: StoredFile,
+    endpoint: Endpoint,
+    metadata: Mapping[str, str] | None,
+    is_retry: bool = False,
+) -> AcceptedBatch:
     """Make a batch of an uploaded file; it is priced in the background and accepted if the credit is enough.
+
+    Args:
+        caller: Who asks.
+        stored: The file.
+        endpoint: Where its rows go.
+        metadata: As checked.
+        is_retry: The client says that it sent this before: what the key made of it in the last 15 minutes is given
+            again, if it is there.
 
     Raises:
         NotFound: The file's bytes are gone.
         RateLimited: The organisation has accepted as many as it may in a minute.
     """
-    wanted = {"input_file_id": stored.public_id, "metadata": metadata}
+    wanted = {"input_file_id": stored.public_id, "endpoint": endpoint.value, "metadata": metadata}
+    body_hash = hashlib.sha256(orjson.dumps(wanted, option=orjson.OPT_SORT_KEYS)).digest()
     with transaction.atomic():
+        # A client that gave up waiting repeats the call while the first one still makes its batch.
+        _lock_body(body_hash)
+        earlier = _sent_before(caller, body_hash) if is_retry else None
+        if earlier is not None:
+            return AcceptedBatch(batch=earlier, is_replay=True)
         take_accept(caller.organisation)
         quote = request_quote(caller=caller, stored=stored, workflow=DEFAULT_WORKFLOW, endpoint=endpoint)
         at = clock.now()
-        return Batch.objects.create(
+        batch = Batch.objects.create(
             public_id=new_public_id("batch_", at),
             organisation=caller.organisation,
             api_key=caller.api_key,
             quote_id=quote.public_id,
-            accept_body_hash=hashlib.sha256(orjson.dumps(wanted, option=orjson.OPT_SORT_KEYS)).digest(),
+            accept_body_hash=body_hash,
             workflow=quote.workflow,
             input_file_id=stored.public_id,
             endpoint=endpoint.value,
@@ -59,6 +81,21 @@ def create_file_batch(
             ceiling_micro_usd=0,
             created_at=at,
             expires_at=at + settings.BATCH_WINDOW,
+        )
+    return AcceptedBatch(batch=batch, is_replay=False)
+
+
+def _sent_before(caller: Caller, body_hash: bytes) -> Batch | None:
+    """Give the newest batch that the key made of the same body in the last minutes."""
+    recent = Batch.objects.filter(organisation=caller.organisation, created_at__gt=DATABASE_NOW - RETRIED_WITHIN)
+    return recent.filter(api_key=caller.api_key, accept_body_hash=body_hash).order_by("-created_at", "-pk").first()
+
+
+def _lock_body(body_hash: bytes) -> None:
+    """Let calls with one body follow one another until this transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK_CLASS, int.from_bytes(body_hash[:4], signed=True)]
         )
 
 

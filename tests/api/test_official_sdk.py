@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import httpx2
 import openai
 import pytest
 
+from routing.models import Batch
+from tests.api.uploads import uploaded
 from tests.api.world import Api, lines_of, row
 from tests.harness.clock import Clock
 from tests.harness.world import Tenant
@@ -79,6 +81,26 @@ def test_three_posts_of_one_accept_are_one_batch(losing: tuple[openai.OpenAI, Lo
     batch = create(sdk, quote_over_http(sdk, row("a")), metadata={"run": "7"})
     assert transport.retry_counts == ["0", "1", "2"]
     assert [each.id for each in sdk.batches.list()] == [batch.id]
+
+
+def test_three_posts_of_one_create_by_file_are_one_batch(
+    losing: tuple[openai.OpenAI, LosesAnswers], api: Api, clock: Clock
+) -> None:
+    sdk, transport = losing
+    file_id = uploaded(api)["id"]
+    wanted: dict[str, Any] = {"input_file_id": file_id, "endpoint": CHAT, "completion_window": "24h"}
+    batch = sdk.batches.create(**wanted)
+    assert transport.retry_counts == ["0", "1", "2"]
+    assert [each.id for each in sdk.batches.list()] == [batch.id]
+    # Asked anew by a program, and not again by the SDK, it is another batch.
+    anew = sdk.batches.create(**wanted)
+    assert anew.id != batch.id
+    again = {"x-stainless-retry-count": "1"}
+    assert sdk.batches.create(**wanted, extra_headers=again).id == anew.id
+    assert sdk.batches.create(**wanted, metadata={"run": "8"}, extra_headers=again).id not in {batch.id, anew.id}
+    clock.advance(minutes=16)
+    assert sdk.batches.create(**wanted, extra_headers=again).id not in {batch.id, anew.id}
+    assert Batch.objects.count() == 4
 
 
 def test_three_posts_of_one_upload_are_one_file(losing: tuple[openai.OpenAI, LosesAnswers]) -> None:
