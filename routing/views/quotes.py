@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -28,6 +29,8 @@ from routing.views.lists import REGION, ROWS_PER_PAGE
 from routing.workflows import newest_versions, workflow_named
 
 WRITERS = (MemberRole.ADMIN, MemberRole.DEVELOPER)
+_LIVE = "quote"
+_POLL_MS = 2_000
 _TONES = {"open": "ok", "accepted": "run", "expired": "off", "pending": "idle", "failed": "bad"}
 
 
@@ -102,9 +105,15 @@ def quote_new(request: HttpRequest, membership: Membership) -> HttpResponse:
 @require_safe
 @member_page
 def quote_detail(request: HttpRequest, membership: Membership, quote_id: str) -> HttpResponse:
-    """Show one quote: what it promises, why, and whether it can still be accepted."""
-    quote = _found(membership, quote_id)
-    return render(request, "routing/quote_detail.html", _detail(membership, quote))
+    """Show one quote: what it promises, why, and whether it can still be accepted.
+
+    Alone: the region ``quote``, which asks again until its file was read (204: nothing more was).
+    """
+    context = _detail(membership, _found(membership, quote_id))
+    is_region = region_asked_for(request) == _LIVE
+    if is_region and context["version"] == request.GET.get("v"):
+        return HttpResponse(status=204)
+    return render(request, "routing/_quote_alone.html" if is_region else "routing/quote_detail.html", context)
 
 
 @require_POST
@@ -136,11 +145,8 @@ def _found(membership: Membership, quote_id: str) -> Quote:
 
 
 def _detail(membership: Membership, quote: Quote) -> dict[str, Any]:
-    has_answer = bool(bytes(quote.answer))
-    caller = Caller(organisation=membership.organisation, api_key=None)
-    answer: dict[str, Any] = {"id": quote.public_id, "status": quote.status}
-    if has_answer:
-        answer = quote_answer(caller, quote)
+    answer = quote_answer(Caller(organisation=membership.organisation, api_key=None), quote)
+    progress = answer.get("progress")
     state = "open" if answer["status"] == "ready" else answer["status"]
     is_priced = "estimate" in answer
     may_write = membership.role in WRITERS
@@ -152,6 +158,8 @@ def _detail(membership: Membership, quote: Quote) -> dict[str, Any]:
         "tone": _TONES.get(state, "idle"),
         "word": STATE_WORDS.get(state, state),
         "is_priced": is_priced,
+        "version": str(progress["read_bytes"]) if progress else "",
+        "every_ms": (settings.PAGE_POLL_MILLISECONDS or _POLL_MS) if progress else None,
         "created_at": quote.created_at,
         "expires_at": quote.expires_at,
         "health_at": datetime.fromtimestamp(answer["sla_snapshot_at"], UTC) if is_priced else None,

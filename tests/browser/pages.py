@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from playwright.sync_api import Page, expect
 
 from routing.models import Batch
+from routing.services.file_batches import validate_next_batch
+from routing.services.file_quotes import price_next_file
 from tests.browser.batch_pages import OF_BATCHES
 from tests.browser.cases import PageCase, Role, World
 from tests.browser.money_pages import NOT_OF_MONEY, OF_MONEY
@@ -58,6 +60,17 @@ def _partly_failed(world: World) -> str:
 
 def _failed(world: World) -> str:
     return _address(scenes.ended_without_run(world.accepted(name=""), "failed"))
+
+
+def _validating(world: World) -> str:
+    return _address(scenes.validating(world.tenant, scenes.rows()))
+
+
+def _not_taken(world: World) -> str:
+    batch = scenes.validating(world.tenant, scenes.rows() * 2)
+    price_next_file()
+    validate_next_batch()
+    return _address(batch)
 
 
 def _cancelled(world: World) -> str:
@@ -131,6 +144,8 @@ PAGES = (
     _batch("completed batch", _completed),
     _batch("partly failed batch", _partly_failed),
     _batch("failed batch", _failed),
+    _batch("batch whose file is checked", _validating),
+    _batch("batch whose file was not taken", _not_taken),
     _batch("cancelled batch", _cancelled),
     PageCase(
         name="lanes",

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from routing.domain.constraints import LaneConstraints
 from routing.domain.scoring import WorkflowProfile
 from routing.models import Workflow
+from routing.services.file_quotes import price_next_file
 from routing.services.workflows import Author, create_workflow
 from tests.browser.cases import PageCase, Role, World
 from tests.routing.pages import scenes
@@ -47,6 +48,16 @@ def _expired(world: World) -> str:
 
 def _accepted(world: World) -> str:
     return f"{_QUOTES}{world.accepted().quote_id}/"
+
+
+def _by_file(world: World, content: bytes) -> str:
+    return f"{_QUOTES}{scenes.pending_quote(world.tenant, content)}/"
+
+
+def _refused(world: World) -> str:
+    path = _by_file(world, scenes.rows() * 2 + b"not json\n")
+    price_next_file()
+    return path
 
 
 def _workflow(world: World, name: str | None = None) -> str:
@@ -104,6 +115,8 @@ OF_QUOTES = (
     _case("quote", "quote-detail", lambda world: _quoted(world, "gpt-4o-mini", "gpt-4o"), {**_OTHERS, "stranger": 404}),
     _case("quote that expired", "quote-detail", _expired),
     _case("quote that was accepted", "quote-detail", _accepted),
+    _case("quote whose file is read", "quote-detail", lambda world: _by_file(world, scenes.rows())),
+    _case("quote whose file was refused", "quote-detail", _refused),
     PageCase(name="quote for a viewer", url_name="routing:quote-detail", seen_by="viewer", make=_quoted),
     _case("no workflows", "workflow-list", lambda _world: _WORKFLOWS),
     _case("workflows", "workflow-list", _some_workflows),

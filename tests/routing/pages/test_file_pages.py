@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from django.test import Client
 
-from routing.models import Batch
+from routing.models import Batch, FilePricing
 from routing.services.file_batches import validate_next_batch
 from routing.services.file_quotes import price_next_file
 from tests.harness.world import Tenant
 from tests.routing.pages import scenes
-from tests.routing.pages.conftest import REGION, poll_url_of, signed_in, text_of, words_of
+from tests.routing.pages.conftest import REGION, html_of, poll_url_of, signed_in, text_of, words_of
 
+OF_QUOTE = {**REGION, "HX-Target": "quote"}
 WRONG = scenes.rows(count=2) + scenes.rows(count=1) + b"not json\n"
 
 
@@ -54,3 +55,34 @@ def test_a_batch_is_cancelled_from_its_page_before_its_file_was_read(customer: C
     words = words_of(customer.get(url(batch)))
     assert "This batch was cancelled before its file was priced" in words
     assert "Cancel the batch" not in words
+
+
+def test_a_pending_quote_shows_how_far_its_file_was_read_until_it_is_priced(customer: Client, tenant: Tenant) -> None:
+    quote_id = scenes.pending_quote(tenant, scenes.rows())
+    path = f"/app/quotes/{quote_id}/"
+    page = customer.get(path)
+    assert "The file is being read" in words_of(page)
+    assert customer.get(poll_url_of(page), headers=OF_QUOTE).status_code == 204
+    size_bytes = len(scenes.rows())
+    FilePricing.objects.update(read_bytes=size_bytes // 4)
+    moved = customer.get(poll_url_of(page), headers=OF_QUOTE)
+    assert f'value="{size_bytes // 4}"' in html_of(moved)
+    price_next_file()
+    priced = customer.get(poll_url_of(moved), headers=OF_QUOTE)
+    assert "hx-trigger" not in html_of(priced)
+    assert "<html" not in html_of(priced)
+    assert "Accept and start the batch" in words_of(priced)
+    assert customer.post(f"{path}accept/").status_code == 302
+
+
+def test_a_quote_whose_file_was_refused_lists_what_is_wrong(customer: Client, tenant: Tenant) -> None:
+    quote_id = scenes.pending_quote(tenant, WRONG)
+    price_next_file()
+    page = customer.get(f"/app/quotes/{quote_id}/")
+    words = words_of(page)
+    assert "The file could not be priced" in words
+    assert "This custom_id already stands on line 1." in words
+    assert "Correct the file and upload it again." in words
+    assert 'id="quote"' in html_of(page)
+    assert "hx-trigger" not in html_of(page).split('id="quote"')[1]
+    assert "Failed" in words_of(customer.get("/app/quotes/?state=failed"))
