@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 from django.urls import resolve
 
-from accounts.models import KeptCall
+from accounts.models import KeptCall, Organisation
 from accounts.services.kept_calls import CallClaim, claim_call, sweep_kept_calls
 from config.once import claiming, keeping
 from routing.models import Batch, Quote, StoredFile, Workflow, WorkflowVersion
@@ -200,6 +200,20 @@ def test_a_busy_server_frees_the_key(api: Api) -> None:
     with storage(FullDisk):
         error_of(call(api, "POST", "/v1/quotes/model", ROWS), 503, "server_busy")
     assert call(api, "POST", "/v1/quotes/model", ROWS).status_code == 201
+
+
+def test_a_call_that_came_too_often_frees_its_key(api: Api, clock: Clock) -> None:
+    clock.freeze(clock.now())
+    Organisation.objects.filter(pk=api.tenant.organisation.pk).update(accepts_per_minute=1)
+    bodies = [{"quote_id": api.quote(row(name))["id"]} for name in "ab"]
+    taken, refused = (call(api, "POST", "/v1/batches", body, key=str(n)) for n, body in enumerate(bodies))
+    assert taken.status_code == 200
+    error_of(refused, 429, "rate_limit_exceeded")
+    # What was answered before is no accept.
+    assert call(api, "POST", "/v1/batches", bodies[0], key="0").content == taken.content
+    clock.advance(minutes=1)
+    assert call(api, "POST", "/v1/batches", bodies[1], key="1").status_code == 200
+    assert Batch.objects.count() == 2
 
 
 def test_six_calls_at_once_with_one_key_are_one_call(api: Api) -> None:

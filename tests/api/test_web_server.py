@@ -17,6 +17,7 @@ import pytest
 from django.conf import settings
 
 from routing.models import Quote
+from tests.api.uploads import FILE, uploaded
 from tests.api.world import Api, lines_of, row
 from tests.harness.database import ROOT, TestServer
 from tests.harness.world import Tenant
@@ -124,6 +125,20 @@ def test_a_huge_header_is_a_refusal_and_the_next_call_is_served(
     assert refused.status in {200, 401, 431}
     http.request("GET", "/v1/wallet", headers=tenant.headers)
     assert answer_of(http.getresponse(), 200)["object"] == "wallet"
+
+
+def test_heads_and_ranges_are_as_long_as_they_say(http: HTTPConnection, api: Api) -> None:
+    path = f"/v1/files/{uploaded(api)['id']}/content"
+    seen = []
+    for method, asked in (("HEAD", {}), ("GET", {"Range": "bytes=5-14"}), ("GET", {"If-None-Match": "*"}), ("GET", {})):
+        # On one connection: an answer that is longer or shorter than it says spoils the next.
+        http.request(method, path, headers={**api.tenant.headers, **asked})
+        response = http.getresponse()
+        seen.append((response.status, response.headers["Content-Length"], response.read()))
+    assert seen[0] == (200, str(len(FILE)), b"")
+    assert seen[1] == (206, "10", FILE[5:15])
+    assert (seen[2][0], seen[2][2]) == (304, b"")
+    assert seen[3] == (200, str(len(FILE)), FILE)
 
 
 def whole_answer(connection: socket.socket) -> bytes:
