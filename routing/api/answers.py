@@ -36,6 +36,11 @@ def is_sdk_retry(request: HttpRequest) -> bool:
     return once_call_of(request) is None and count.isdecimal() and count.strip("0") != ""
 
 
+def may_be_repeated(request: HttpRequest) -> bool:
+    """Say whether this call may have been made before: it has an Idempotency-Key, or an SDK repeats it."""
+    return once_call_of(request) is not None or is_sdk_retry(request)
+
+
 def errors_of(*statuses: int) -> dict[Any, Any]:
     """Give OpenAPI's error answers of an operation, beside those that every operation has."""
     return dict.fromkeys(statuses, ErrorOut)

@@ -14,7 +14,7 @@ from accounts.once import begin_once, begins_itself
 from ground import clock
 from ground.errors import InvalidRequest
 from ground.ids import new_public_id
-from routing.api.answers import caller_of, errors_of, is_sdk_retry, json_answer
+from routing.api.answers import caller_of, errors_of, is_sdk_retry, json_answer, may_be_repeated
 from routing.api.downloads import METHODS, PUBLISHED, RESPONSES, download
 from routing.api.forms import FILE_PART, read_upload
 from routing.blobs import BlobWriter
@@ -55,7 +55,9 @@ def create_file(request: HttpRequest) -> HttpResponse:
     It is kept for 30 days, or as long as `expires_after[seconds]` says.
     """
     organisation = caller_of(request).organisation
-    check_room(organisation, 1)
+    if not may_be_repeated(request):
+        # One that is known already takes no room; whether it is shows when it is there.
+        check_room(organisation, 1)
     public_id = new_public_id("file-", clock.now())
     with BlobWriter(uploaded_blob_name(public_id)) as writer:
         form = read_upload(request, writer, known_names=_FIELDS, maximum_bytes=settings.FILE_MAX_BYTES)

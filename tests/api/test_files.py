@@ -232,6 +232,20 @@ def test_an_upload_that_an_sdk_repeats_is_the_same_file(
     assert StoredFile.objects.count() == len(blobs()) == (1 if is_same else 2)
 
 
+@override_settings(STORED_FILES_MAX_BYTES=len(FILE))
+def test_a_repeated_upload_needs_no_room_of_its_own(api: Api) -> None:
+    body = form(part("purpose", "batch"), part("file", FILE, "a.jsonl"))
+    for repeated in ({"Idempotency-Key": "k-1"}, {"x-stainless-retry-count": "1"}):
+        ids = {
+            api.client.generic(
+                "POST", "/v1/files", body, content_type=f"multipart/form-data; boundary={BOUNDARY}", headers=headers
+            ).json()["id"]
+            for headers in (repeated, repeated)
+        }
+        assert len(ids) == 1
+    error_of(upload(api), 413, "payload_too_large", "file")
+
+
 def test_a_list_is_paged_in_both_orders(api: Api, clock: Clock) -> None:
     ids = []
     for _ in range(5):
