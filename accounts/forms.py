@@ -1,8 +1,28 @@
-"""Sign-in."""
+"""Forms: sign-in, a new API key, the filters of the list of keys."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
+from django import forms
 from django.contrib.auth.forms import AuthenticationForm
+
+from accounts.domain.scopes import SAID
+from accounts.models import Organisation, OrganisationKind
+from accounts.selectors import KeyState
+from accounts.services.organisations import KEY_NAME_MAX_CHARACTERS
+from ground.filters import ListFilterForm
+
+_LIVE, _TEST = "live", "test"
+_KINDS = {_LIVE: OrganisationKind.CUSTOMER, _TEST: OrganisationKind.TEST}
+_LIFETIMES = {
+    "never": ("Never", None),
+    "7": ("After 7 days", timedelta(days=7)),
+    "30": ("After 30 days", timedelta(days=30)),
+    "90": ("After 90 days", timedelta(days=90)),
+    "365": ("After a year", timedelta(days=365)),
+}
 
 
 class SignInForm(AuthenticationForm):
@@ -12,3 +32,54 @@ class SignInForm(AuthenticationForm):
         "invalid_login": "The e-mail or the password is not right.",
         "inactive": "The e-mail or the password is not right.",
     }
+
+
+class KeyForm(forms.Form):
+    """What a new key is for, what it may do, and how long."""
+
+    name = forms.CharField(
+        label="Name",
+        max_length=KEY_NAME_MAX_CHARACTERS,
+        help_text="What will use it, so that you know it again.",
+        widget=forms.TextInput({"autocomplete": "off", "autofocus": True}),
+    )
+    kind = forms.ChoiceField(
+        label="For",
+        choices=[(_LIVE, "Live: real lanes, your credit"), (_TEST, "Test: stand-in lanes, play credit")],
+    )
+    scopes = forms.MultipleChoiceField(
+        label="It may",
+        choices=[(scope.value, f"{said} ({scope.value})") for scope, said in SAID.items()],
+        initial=[scope.value for scope in SAID],
+        help_text="Each part may be read too by a key that acts on it.",
+        error_messages={"required": "Tick at least one; a key that may do nothing is of no use."},
+        widget=forms.CheckboxSelectMultiple,
+    )
+    lifetime_days = forms.ChoiceField(
+        label="It expires", choices=[(key, words) for key, (words, _) in _LIFETIMES.items()], initial="never"
+    )
+
+    def owner(self, organisation: Organisation) -> Organisation:
+        """Give whose key a valid form asks for: the organisation, or its test twin."""
+        return organisation.test_twin if self.cleaned_data["kind"] == _TEST else organisation
+
+    def lifetime(self) -> timedelta | None:
+        """Give how long the key of a valid form is good; None for ever."""
+        return _LIFETIMES[self.cleaned_data["lifetime_days"]][1]
+
+
+class KeyFilterForm(ListFilterForm):
+    """Which keys to show."""
+
+    text = forms.CharField(
+        label="Name or last four", required=False, max_length=80, widget=forms.TextInput({"type": "search"})
+    )
+    state = forms.ChoiceField(
+        label="State", required=False, choices=[("", "All"), *((state.value, state.label) for state in KeyState)]
+    )
+    kind = forms.ChoiceField(label="For", required=False, choices=[("", "All"), (_LIVE, "Live"), (_TEST, "Test")])
+
+    def wanted(self) -> dict[str, Any]:
+        """Give what a valid form asks of the list."""
+        cleaned = self.cleaned_data
+        return {"text": cleaned["text"], "state": cleaned["state"], "kind": _KINDS.get(cleaned["kind"], "")}

@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from accounts.domain.limits import BucketKind
+from accounts.domain.scopes import Scope
 
 
 class OrganisationKind(models.TextChoices):
@@ -159,7 +160,7 @@ class ApiKey(models.Model):
     key_hash = models.BinaryField(max_length=32, unique=True)
     prefix = models.CharField(max_length=60)
     last_four = models.CharField(max_length=4)
-    # Empty: every scope (the CRUD of scopes comes with the keys page).
+    # Empty: every scope; so are keys that were made before there were scopes.
     scopes = ArrayField(models.CharField(max_length=40), default=list, blank=True)
     created_by = models.ForeignKey(User, models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField()
@@ -172,7 +173,10 @@ class ApiKey(models.Model):
             models.CheckConstraint(
                 condition=Q(expires_at__isnull=True) | Q(expires_at__gt=F("created_at")),
                 name="api_key_expires_after_it_was_made",
-            )
+            ),
+            models.CheckConstraint(
+                condition=Q(scopes__contained_by=[scope.value for scope in Scope]), name="api_key_scopes_are_known"
+            ),
         ]
 
     def __str__(self) -> str:

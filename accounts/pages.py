@@ -93,6 +93,11 @@ def staff_page(*roles: StaffRole) -> Callable[[StaffView[Parameters]], View[Para
     return decorate
 
 
+def viewer_of(request: HttpRequest) -> User:
+    """Give the person behind a request that one of the pages above has let in."""
+    return cast(User, request.user)
+
+
 def region_asked_for(request: HttpRequest) -> str:
     """Give the id of the region that htmx asks for; empty for a whole page."""
     htmx = cast(HtmxDetails, request.htmx)  # type: ignore[attr-defined]  # django-htmx adds it

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
-from django.db.models import F, Func, Q, QuerySet
+from django.db.models import F, Func, Q, QuerySet, TextChoices
 from django.db.models.fields import DateTimeField
 
 from accounts.domain.keys import hash_key, is_well_formed
 from accounts.models import ApiKey, Membership, Organisation, User
 from ground.errors import AuthenticationFailed, NotFound
+from ground.ids import is_public_id
 
 DATABASE_NOW = Func(function="lanehouse_now", output_field=DateTimeField())
 
@@ -43,6 +45,88 @@ def caller_by_key(text: str) -> Caller:
 def not_a_key() -> AuthenticationFailed:
     """Give the refusal of a key; the same whatever is wrong with it."""
     return AuthenticationFailed("The API key is not valid. Check it, or ask your administrator for a new one.")
+
+
+class KeyState(TextChoices):
+    """What a key is now."""
+
+    ACTIVE = "active", "Active"
+    EXPIRED = "expired", "Expired"
+    REVOKED = "revoked", "Revoked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPage:
+    """A page of keys, and whether there are more."""
+
+    keys: tuple[ApiKey, ...]
+    has_more: bool
+
+
+def key_state(key: ApiKey, at: datetime) -> KeyState:
+    """Say what a key is at an instant; instants of any offset are compared as such."""
+    if key.revoked_at is not None:
+        return KeyState.REVOKED
+    return KeyState.EXPIRED if key.expires_at is not None and key.expires_at <= at else KeyState.ACTIVE
+
+
+def api_key_page(
+    organisation: Organisation, *, after: str | None, limit: int, text: str = "", state: str = "", kind: str = ""
+) -> KeyPage:
+    """Give up to ``limit`` keys of an organisation and of its test twin, newest first.
+
+    Args:
+        organisation: The customer.
+        after: Public id of the last key of the page before.
+        limit: How many a page has.
+        text: Part of the name, or the last four characters.
+        state: A :class:`KeyState`.
+        kind: An organisation's kind: the customer's keys only, or the twin's.
+
+    Raises:
+        NotFound: ``after`` is no key of this organisation.
+    """
+    found = _keys_of(organisation)
+    if text:
+        found = found.filter(Q(name__icontains=text) | Q(last_four=text))
+    if state:
+        found = found.filter(_IN_STATE[KeyState(state)])
+    if kind:
+        found = found.filter(organisation__kind=kind)
+    if after is not None:
+        last = api_key_by_id(organisation, after)
+        found = found.filter(Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, pk__lt=last.pk))
+    page = list(found.order_by("-created_at", "-pk")[: limit + 1])
+    return KeyPage(keys=tuple(page[:limit]), has_more=len(page) > limit)
+
+
+def api_key_by_id(organisation: Organisation, public_id: str) -> ApiKey:
+    """Give a key of an organisation or of its test twin.
+
+    Raises:
+        NotFound: It has none by that id.
+    """
+    key = _keys_of(organisation).filter(public_id=public_id).first() if is_public_id(public_id, "key_") else None
+    if key is None:
+        raise NotFound("There is no such key.")
+    return key
+
+
+def usable_key_count(organisation: Organisation) -> int:
+    """Give how many keys of an organisation, without its twin, are neither revoked nor expired."""
+    return ApiKey.objects.filter(_IN_STATE[KeyState.ACTIVE], organisation=organisation).count()
+
+
+def _keys_of(organisation: Organisation) -> QuerySet[ApiKey]:
+    owners = Q(organisation=organisation) | Q(organisation__twin_of=organisation)
+    return ApiKey.objects.select_related("organisation", "created_by").filter(owners)
+
+
+_IN_STATE = {
+    KeyState.ACTIVE: Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=DATABASE_NOW)),
+    KeyState.EXPIRED: Q(revoked_at=None) & Q(expires_at__lte=DATABASE_NOW),
+    KeyState.REVOKED: Q(revoked_at__isnull=False),
+}
 
 
 def organisations_of(user: User) -> QuerySet[Organisation]:

@@ -22,6 +22,7 @@ from config.errors import answer_to
 from config.gate import Work, work_of
 from config.once import claiming, keeping, said_again
 from config.openapi import published
+from config.scopes import check_scope
 from ground.connections import give_back
 from ground.errors import AuthenticationFailed, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
 from routing.api import router as routing_router
@@ -106,6 +107,7 @@ def authenticate(request: HttpRequest) -> TakenCall:
     Raises:
         AuthenticationFailed: There is no key, or it is not good.
         RateLimited: The organisation has made as many calls as it may, or has had as many tokens priced.
+        PermissionRefused: The key lacks the scope for this call.
     """
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     key = text.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "").strip()
@@ -114,6 +116,7 @@ def authenticate(request: HttpRequest) -> TakenCall:
     caller = take_call(key)
     request.META[LIMITS] = caller.limits
     caller.limits.check()
+    check_scope(caller, str(request.method), request.path)
     if work_of(request) is Work.UPLOAD:
         # Next the body is waited for.
         give_back()

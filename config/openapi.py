@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from config import once
+from config.scopes import needed_scopes
 
 # What any call can answer; the others stand at their views.
 _ANSWERED_BY_ALL = (400, 401, 404, 429, 500, 503)
@@ -29,14 +30,18 @@ def published(schema: dict[str, Any]) -> dict[str, Any]:
     document: dict[str, Any] = orjson.loads(_SHAPE_NAME.sub(r"\1", text.replace("``", "`")))
     document["components"]["securitySchemes"] = _SECURITY_SCHEMES
     document["security"] = [{name: []} for name in _SECURITY_SCHEMES]
-    for operations in document["paths"].values():
+    for path, operations in document["paths"].items():
         # As GET, without the bytes.
         operations.pop("head", None)
         for method, operation in operations.items():
             if method != "get":
                 once.documented(operation, _ERROR)
             operation["description"] = _FOR_PROGRAMMERS.sub("", operation["description"]).strip()
-            for status in _ANSWERED_BY_ALL:
+            needed = needed_scopes(method.upper(), path)
+            if needed:
+                names = " or ".join(f"`{scope.value}`" for scope in needed)
+                operation["description"] += f"\n\nThe key needs the scope {names}."
+            for status in (*_ANSWERED_BY_ALL, *((403,) if needed else ())):
                 operation["responses"].setdefault(str(status), {"description": responses[status], "content": _ERROR})
             operation["responses"] = dict(sorted(operation["responses"].items()))
     return document

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from accounts.models import Membership, StaffRole, User
 from accounts.selectors import membership_of
+from accounts.views.keys import READERS
 from accounts.zones import zone_of
 from billing.views.shown import may_read_money
 from ground.errors import NotFound
@@ -67,6 +68,8 @@ def _customer_links(membership: Membership) -> list[dict[str, str]]:
     links.append(_link("wallet", "Wallet", "billing:wallet", "wallet", "g m"))
     links.append(_link("workflows", "Workflows", "routing:workflow-list", "scale", "g f"))
     links.append(_link("webhooks", "Webhooks", "webhooks:endpoint-list", "webhook", "g w"))
+    if membership.role in READERS:
+        links.append(_link("keys", "API keys", "accounts:key-list", "key", "g k"))
     return links
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
 
 from django.db import transaction
 
 from accounts.domain.keys import NewKey, make_key
 from accounts.models import ApiKey, Membership, Organisation, OrganisationKind, User
+from accounts.selectors import usable_key_count
+from ground.errors import InvalidRequest
 from ground.ids import new_public_id
+
+KEYS_MAX_COUNT: Final = 100
+KEY_NAME_MAX_CHARACTERS: Final = 80
 
 
 @transaction.atomic
@@ -39,9 +46,32 @@ def add_member(*, organisation: Organisation, user: User, role: str, at: datetim
 
 @transaction.atomic
 def create_api_key(
-    *, organisation: Organisation, name: str, at: datetime, created_by: User | None = None
+    *,
+    organisation: Organisation,
+    name: str,
+    at: datetime,
+    scopes: Sequence[str] = (),
+    lifetime: timedelta | None = None,
+    created_by: User | None = None,
 ) -> tuple[ApiKey, NewKey]:
-    """Make a key; the second value holds its text, which is shown once and never stored."""
+    """Make a key; the second value holds its text, which is shown once and never stored.
+
+    Args:
+        organisation: Whose it is; a test twin's key says so in its text.
+        name: What people know it by.
+        at: Now.
+        scopes: What it may do (``domain.scopes``); none: everything.
+        lifetime: How long it is good; None for ever.
+        created_by: The member who asked for it.
+
+    Raises:
+        InvalidRequest: No name, or the organisation has as many keys in use as it may.
+    """
+    Organisation.objects.select_for_update(no_key=True).get(pk=organisation.pk)
+    if usable_key_count(organisation) >= KEYS_MAX_COUNT:
+        raise InvalidRequest(f"An organisation has at most {KEYS_MAX_COUNT} keys in use. Revoke one first.")
+    if not name.strip():
+        raise InvalidRequest("A key needs a name.", param="name")
     new = make_key(organisation.slug, is_test=organisation.is_test)
     key = ApiKey.objects.create(
         public_id=new_public_id("key_", at),
@@ -50,8 +80,10 @@ def create_api_key(
         key_hash=new.key_hash,
         prefix=new.prefix,
         last_four=new.last_four,
+        scopes=sorted(scopes),
         created_by=created_by,
         created_at=at,
+        expires_at=at + lifetime if lifetime else None,
     )
     return key, new
 

@@ -14,6 +14,7 @@ from routing.services.file_batches import validate_next_batch
 from routing.services.file_quotes import price_next_file
 from tests.browser.batch_pages import OF_BATCHES
 from tests.browser.cases import PageCase, Role, World
+from tests.browser.key_pages import OF_KEYS
 from tests.browser.money_pages import NOT_OF_MONEY, OF_MONEY
 from tests.browser.quote_pages import NOT_OF_QUOTES, OF_QUOTES
 from tests.browser.wall_pages import OF_WALL
@@ -184,6 +185,7 @@ PAGES = (
     ),
     *_OF_WEBHOOKS,
     *OF_BATCHES,
+    *OF_KEYS,
     *OF_MONEY,
     *OF_QUOTES,
     *OF_WALL,

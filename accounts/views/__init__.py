@@ -1,0 +1,1 @@
+"""Sign-in, and the page of API keys."""
