@@ -86,7 +86,8 @@ def batch_choice(query: QueryDict) -> BatchChoice:
     Raises:
         InvalidRequest: A state that no batch has, a bound that is no instant, or a name in brackets that is none.
     """
-    statuses = tuple(query.getlist("status"))
+    # The stock SDK writes a list with brackets behind its name.
+    statuses = tuple(query.getlist("status") + query.getlist("status[]"))
     unknown = [status for status in statuses if status not in _STATUSES]
     if unknown:
         raise InvalidRequest(f"'status' is one of {', '.join(sorted(_STATUSES))}.", param="status")

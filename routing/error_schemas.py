@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ninja import Schema
 
 
@@ -38,6 +40,7 @@ class ErrorBodyOut(Schema):
     """OpenAI's four members; for a file with wrong rows also the first error's place and up to 100 errors.
 
     Where no lane can take the rows of a model: the first such model, and each lane of each such model with its reason.
+    A refused accept has a new `quote` where there can be one; a refusal for credit or for room has its figures.
     """
 
     message: str
@@ -53,6 +56,15 @@ class ErrorBodyOut(Schema):
     error_count: int | None = None
     model: str | None = None
     rejected_lanes: list[RejectedLaneOut] | None = None
+    successor: str | None = None
+    alternative: str | None = None
+    quote: dict[str, Any] | None = None
+    estimate: dict[str, int] | None = None
+    available_micro_usd: int | None = None
+    required_micro_usd: int | None = None
+    receivable_micro_usd: int | None = None
+    stored_bytes: int | None = None
+    stored_max_bytes: int | None = None
 
 
 class ErrorOut(Schema):

@@ -162,6 +162,13 @@ def test_a_long_list_is_paged_through_to_its_end(sdk: openai.OpenAI, api: Api, c
     assert [batch.id for batch in page.get_next_page().data] == ids[6:]
 
 
+def test_a_list_is_narrowed_as_the_sdk_writes_it(sdk: openai.OpenAI) -> None:
+    first, second = (create(sdk, quote_over_http(sdk, row("a")), metadata={"run": run}) for run in ("7", "8"))
+    wanted = {"status": ["in_progress", "completed"], "metadata": {"run": "7"}, "created_at": {"gte": first.created_at}}
+    assert [batch.id for batch in sdk.batches.list(extra_query=wanted)] == [first.id]
+    assert [batch.id for batch in sdk.batches.list(extra_query={"created_at": {"gt": second.created_at}})] == []
+
+
 def test_an_empty_list_ends(sdk: openai.OpenAI) -> None:
     assert list(sdk.batches.list()) == []
 
