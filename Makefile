@@ -14,11 +14,11 @@ test: .venv/dev.stamp
 	$(BIN)/pytest -q -n 2 -m "not faults and not browser and not slow"
 
 test-faults: .venv/dev.stamp
-	$(BIN)/pytest -q -m "faults" tests
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m "faults" tests
 
 test-browser: .venv/dev.stamp
 	@scripts/install_chromium
-	$(BIN)/pytest -q -m "browser" tests
+	$(BIN)/pytest -q -n 2 -m "browser" tests
 
 test-slow: .venv/dev.stamp
 	$(BIN)/pytest -q -m "slow" tests

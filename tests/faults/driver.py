@@ -34,7 +34,10 @@ def main() -> None:
     """Carry out orders until there are no more."""
     django.setup()
     # Models can only be imported now; what is imported here no forked process imports again.
+    from routing.providers.registry import import_adapters
     from tests.faults import steps
+
+    import_adapters()
 
     for line in sys.stdin:
         order = Order(**json.loads(line))

@@ -13,7 +13,7 @@ import pytest
 from tests.faults.conftest import StartProduct
 from tests.faults.product import ROOT, Customer, Product, wait_until
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(400), pytest.mark.xdist_group("product")]
 ROW_COUNT = 60
 ENGINE = "engine@%h"
 # Three jobs of twenty rows at this speed: a middle of some seconds.

@@ -22,7 +22,7 @@ from config.embedded_postgres import EmbeddedPostgres
 from config.postgres import ports
 from config.supervisor.state import parse_values
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(300), pytest.mark.xdist_group("product")]
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 90
 
