@@ -7,11 +7,13 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm
+from django.core.exceptions import ValidationError
 
 from accounts.domain.scopes import SAID
 from accounts.models import Organisation, OrganisationKind
 from accounts.selectors import KeyState
 from accounts.services.organisations import KEY_NAME_MAX_CHARACTERS
+from accounts.services.sign_in import Try, address_of
 from ground.filters import ListFilterForm
 
 _LIVE, _TEST = "live", "test"
@@ -32,6 +34,29 @@ class SignInForm(AuthenticationForm):
         "invalid_login": "The e-mail or the password is not right.",
         "inactive": "The e-mail or the password is not right.",
     }
+    # Above zero: the try was not made, and this is how long to wait.
+    wait_seconds = 0
+
+    def clean(self) -> dict[str, Any]:
+        """Look at the password only if this account may be tried from here.
+
+        Raises:
+            ValidationError: The pair is wrong, or tries went wrong too often.
+        """
+        email, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
+        if not email or not password or self.request is None:
+            return super().clean()
+        attempt = Try(email=email, address=address_of(self.request))
+        self.wait_seconds = attempt.begin()
+        if self.wait_seconds:
+            minutes = -(-self.wait_seconds // 60)
+            unit = "minute" if minutes == 1 else "minutes"
+            raise ValidationError(
+                f"Too many sign-ins went wrong here, so this one was not tried. Try again in {minutes} {unit}."
+            )
+        cleaned = super().clean()
+        attempt.succeed()
+        return cleaned
 
 
 class KeyForm(forms.Form):

@@ -82,6 +82,18 @@ class RateBucket(models.Model):
         return f"{self.kind} of {self.organisation_id}"
 
 
+class SignInBucket(models.Model):
+    """How often one subject (an address, an account, both together; by hash) may still try (``services.sign_in``)."""
+
+    subject = models.BinaryField(max_length=32, unique=True)
+    # The sweep looks for the oldest.
+    full_at = models.DateTimeField(db_index=True)
+    succeeded_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"sign-in bucket {self.pk}"
+
+
 class StaffRole(models.TextChoices):
     """What a member of our own staff may do; customers have none."""
 

@@ -17,7 +17,10 @@ class SignIn(LoginView):
     redirect_authenticated_user = True
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
-        """Redraw the form with its errors."""
+        """Redraw the form with its errors; 429 where the try was not made."""
         response = super().form_invalid(form)
         response.status_code = 422
+        if isinstance(form, SignInForm) and form.wait_seconds:
+            response.status_code = 429
+            response["Retry-After"] = str(form.wait_seconds)
         return response
