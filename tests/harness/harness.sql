@@ -42,7 +42,7 @@ BEGIN
         WHERE relkind = 'r' AND relname NOT IN ('django_migrations', 'django_content_type', 'auth_permission')
           AND (relnamespace = 'public'::regnamespace OR (relnamespace::regnamespace::text = 'pgmq' AND relname LIKE 'q\_%'))
           AND pg_relation_size(each.oid) > 0
-          AND to_regclass('harness.saved_' || coalesce(pg_partition_root(each.oid), each.oid)::regclass::text) IS NULL
+          AND to_regclass(format('harness.%I', 'saved_' || coalesce(pg_partition_root(each.oid), each.oid)::regclass)) IS NULL
     LOOP
         EXECUTE 'DELETE FROM ' || name;
     END LOOP;
