@@ -21,6 +21,13 @@ from pathlib import Path
 class FaultPoint(enum.StrEnum):
     """Every point, in the order in which a batch comes by."""
 
+    PRICE_CLAIMED = "price.claimed"
+    PRICE_READ = "price.read"
+    PRICE_BEFORE_COMMIT = "price.before_commit"
+    PRICE_AFTER_COMMIT = "price.after_commit"
+    VALIDATE_CLAIMED = "validate.claimed"
+    VALIDATE_BEFORE_COMMIT = "validate.before_commit"
+    VALIDATE_AFTER_COMMIT = "validate.after_commit"
     ACCEPT_BEFORE_COMMIT = "accept.before_commit"
     ACCEPT_AFTER_COMMIT = "accept.after_commit"
     START_CLAIMED = "start.claimed"

@@ -1,7 +1,7 @@
 """The quote path of a long file: read piece by piece in flat memory, then priced as any other.
 
-A row keeps its place, its group and its tokens, about 80 bytes whatever it holds. The same answer as the path of a body
-in memory, to the last digit; a property in the tests proves it.
+A row keeps its place, its group and its tokens, whatever it holds. The same answer as the path of a body in memory, to
+the last digit; a property in the tests proves it.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from accounts.services.limits import take_accept
 from catalog.domain.records import Endpoint
 from ground import clock
 from ground.errors import PaymentRequired
+from ground.fault_points import FaultPoint, reach
 from ground.ids import created_at_of, new_public_id
 from ground.leases import Lease, claim, moving_on, unless_lost
 from routing.domain.pins import BatchPlan
@@ -107,6 +108,7 @@ def validate_next_batch() -> bool:
     lease = claim(Batch, state_field="status", states=(BatchStatus.VALIDATING,))
     if lease is None:
         return False
+    reach(FaultPoint.VALIDATE_CLAIMED)
     with unless_lost():
         batch = Batch.objects.select_related("organisation").get(pk=lease.row_id)
         quote = quote_by_id(organisation=batch.organisation, public_id=batch.quote_id)
@@ -144,8 +146,10 @@ def _begin(lease: Lease, quote: Quote) -> Errors:
             batch.total_estimate_micro_usd, batch.ceiling_micro_usd = plan.total_micro_usd, plan.ceiling_micro_usd
             batch.due_at = None
             begin_batch(batch, plan)
+            reach(FaultPoint.VALIDATE_BEFORE_COMMIT)
     except PaymentRequired as refused:
         return [_error(refused.code, refused.message)]
+    reach(FaultPoint.VALIDATE_AFTER_COMMIT)
     return []
 
 

@@ -18,6 +18,7 @@ from catalog.domain.records import Catalog, Endpoint
 from catalog.selectors import current_catalog
 from ground import clock
 from ground.errors import InvalidRequest, NotFound, members_of
+from ground.fault_points import FaultPoint, reach
 from ground.ids import created_at_of, new_public_id
 from ground.leases import Keeper, Lease, LeaseLost, claim, moving_on, unless_lost
 from ground.wake import wake
@@ -128,6 +129,7 @@ def price_next_file() -> bool:
     lease = claim(FilePricing, state_field="state", states=(PricingState.PENDING,))
     if lease is None:
         return False
+    reach(FaultPoint.PRICE_CLAIMED)
     with unless_lost():
         pricing = FilePricing.objects.get(pk=lease.row_id)
         quote = _quote_of(pricing)
@@ -210,6 +212,7 @@ class LeasedReading:
 
 
 def _make_ready(lease: Lease, quote: Quote, plan: QuotePlan, catalog: Catalog) -> None:
+    reach(FaultPoint.PRICE_READ)
     with moving_on(FilePricing, lease) as pricing:
         expires_at = clock.now() + settings.QUOTE_LIFETIME
         # Inside: a run that has lost its claim must not touch what the next one has written. One that was killed here
@@ -228,6 +231,8 @@ def _make_ready(lease: Lease, quote: Quote, plan: QuotePlan, catalog: Catalog) -
             answer=orjson.dumps(answer),
             plan=pin(plan, catalog).to_bytes(),
         )
+        reach(FaultPoint.PRICE_BEFORE_COMMIT)
+    reach(FaultPoint.PRICE_AFTER_COMMIT)
 
 
 def _fail(lease: Lease, quote: Quote, error: InvalidRequest) -> None:

@@ -17,10 +17,11 @@ import django
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Carry the batch of a quote on: accept it, cancel it where wanted, and run every task."""
+    """Carry the batch of a quote on: accept it unless a file made it, cancel it where wanted, and run every task."""
 
     quote_id: str
     api_key: str
+    accepts: bool
     cancels: bool
     fault_points: tuple[str, ...]
     marker_folder: str

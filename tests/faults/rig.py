@@ -18,8 +18,14 @@ from typing import Any
 from django.conf import settings
 
 from billing.models import Receipt
+from catalog.domain.records import Endpoint
+from ground import clock
 from ground.fault_points import FaultPoint, marker_of
-from routing.models import Batch, SubLane
+from ground.ids import new_public_id
+from routing.blobs import BlobWriter
+from routing.models import Batch, StoredFile, SubLane
+from routing.services.file_batches import create_file_batch
+from routing.services.files import keep_file, uploaded_blob_name
 from routing.services.provider_accounts import set_provider_account
 from routing.services.quotes import create_quote
 from routing.workflows import DEFAULT_WORKFLOW
@@ -113,12 +119,13 @@ class Run:
     clock: Clock
     folder: Path
     is_cancelled: bool
+    is_by_file: bool = False
     key_name: str = field(default_factory=lambda: uuid.uuid4().hex)
     quote_id: str = ""
     exit_codes: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Set every provider to how it was, give it an account nobody has used, and quote the file."""
+        """Set every provider to how it was, give it an account nobody has used, and quote or send the file."""
         for kind in KINDS:
             control = self.rig.simulators[kind.provider].control
             control.clear_faults()
@@ -138,6 +145,12 @@ class Run:
         self._simulator("bedrock").add_fault("cut_before", operation="create_model_invocation_job", times=1)
         # Rows that never are done are there to be cancelled.
         self._simulator("openai").change_settings(rows_per_second=0.0001 if self.is_cancelled else None)
+        if self.is_by_file:
+            stored = _stored(self.tenant)
+            self.quote_id = create_file_batch(
+                caller=self.tenant.caller, stored=stored, endpoint=Endpoint.CHAT_COMPLETIONS, metadata=None
+            ).batch.quote_id
+            return
         self.quote_id = create_quote(caller=self.tenant.caller, body=FILE, workflow=DEFAULT_WORKFLOW).answer["id"]
 
     def go_on(self, *points: str, drivers: Sequence[Driver] = ()) -> None:
@@ -146,6 +159,7 @@ class Run:
             order = Order(
                 quote_id=self.quote_id,
                 api_key=self.tenant.key_text,
+                accepts=not self.is_by_file,
                 # When the jobs are at their providers.
                 cancels=self.is_cancelled and step > 0,
                 fault_points=points,
@@ -246,6 +260,17 @@ class Run:
     def _key(self, kind: Kind) -> str:
         """Give a key of this run's own: what an account has from another run is nothing to it."""
         return f"AKID{self.key_name.upper()}:a-secret" if kind.provider == "bedrock" else f"sk-{self.key_name}"
+
+
+def _stored(tenant: Tenant) -> StoredFile:
+    """The file of these tests, uploaded."""
+    public_id = new_public_id("file-", clock.now())
+    with BlobWriter(uploaded_blob_name(public_id)) as writer:
+        writer.write(FILE)
+        written = writer.save()
+    return keep_file(
+        organisation=tenant.organisation, public_id=public_id, filename="a.jsonl", written=written, lifetime=None
+    )
 
 
 @contextmanager

@@ -18,6 +18,8 @@ from tests.faults.driver import Order
 from webhooks import tasks as webhooks_tasks
 
 TASKS: tuple[Callable[[], None], ...] = (
+    routing_tasks.price_files,
+    routing_tasks.validate_batches,
     routing_tasks.start_sub_lanes,
     routing_tasks.submit_jobs,
     routing_tasks.poll_jobs,
@@ -38,9 +40,10 @@ def carry_on(order: Order) -> None:
     clock.use_source(lambda: at)
     caller = caller_by_key(order.api_key)
     # As a client does that had no answer: the same call again.
-    accepted = accept_quote(caller=caller, quote_id=order.quote_id, metadata=None)
-    if order.cancels:
-        with suppress(InvalidRequest):
-            cancel_batch(organisation=caller.organisation, public_id=accepted.batch.public_id)
+    if order.accepts:
+        accepted = accept_quote(caller=caller, quote_id=order.quote_id, metadata=None)
+        if order.cancels:
+            with suppress(InvalidRequest):
+                cancel_batch(organisation=caller.organisation, public_id=accepted.batch.public_id)
     for task in TASKS:
         task()

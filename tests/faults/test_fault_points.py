@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 StartRun = Callable[..., Run]
 # Only a batch that is cancelled comes by these.
 OF_A_CANCEL = {point for point in FaultPoint if point.startswith(("cancel.", "close."))}
+# Only a batch of an uploaded file comes by these, and it ends as one that was quoted and accepted.
+OF_A_FILE = {point for point in FaultPoint if point.startswith(("price.", "validate."))}
 # Only another kill leads here: a job whose worker died before it was sent.
 AFTER_A_KILL = {FaultPoint.FIND_UNSENT: FaultPoint.SUBMIT_NOTED}
 # Where a provider keeps no token, a job that may have been sent and is not listed waits for people; this one does.
@@ -52,14 +54,14 @@ def start(rig: Rig, clock: Clock, tmp_path: Path, settings: object) -> StartRun:
     tenant = make_tenant()
     create_endpoint(tenant.organisation, url=rig.receiver.url)
 
-    def started(*, is_cancelled: bool = False) -> Run:
+    def started(*, is_cancelled: bool = False, is_by_file: bool = False) -> Run:
         folder = tmp_path / f"run-{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
         if is_cancelled not in rig.undisturbed:
             first = Run(rig, tenant, clock, folder / "undisturbed", is_cancelled)
             first.go_on()
             rig.undisturbed[is_cancelled] = first.ended()
-        return Run(rig, tenant, clock, folder, is_cancelled)
+        return Run(rig, tenant, clock, folder, is_cancelled, is_by_file)
 
     return started
 
@@ -75,7 +77,7 @@ def test_undisturbed_the_batch_runs_on_two_lanes_and_moves_to_a_third(start: Sta
 
 @pytest.mark.parametrize("point", FaultPoint)
 def test_a_kill_changes_nothing(point: FaultPoint, start: StartRun, rig: Rig) -> None:
-    run = start(is_cancelled=point in OF_A_CANCEL)
+    run = start(is_cancelled=point in OF_A_CANCEL, is_by_file=point in OF_A_FILE)
     points = [AFTER_A_KILL[point], point] if point in AFTER_A_KILL else [point]
     run.go_on(*(f"{each}:{PASSAGES.get(each, 1)}" for each in points))
     assert run.killed_at() == set(points)
@@ -86,7 +88,7 @@ def test_a_kill_changes_nothing(point: FaultPoint, start: StartRun, rig: Rig) ->
 
 def test_kills_at_all_points_one_after_the_other_change_nothing(start: StartRun, rig: Rig) -> None:
     run = start()
-    points = set(FaultPoint) - OF_A_CANCEL - BEFORE_AN_UNCLEAR_CALL
+    points = set(FaultPoint) - OF_A_CANCEL - OF_A_FILE - BEFORE_AN_UNCLEAR_CALL
     run.go_on(*points)
     assert run.killed_at() == points
     run.assert_ended_as(rig.undisturbed[False])
