@@ -12,6 +12,7 @@ from django.test import override_settings
 
 from routing.models import StoredFile
 from routing.services.files import delete_file
+from tests.api.test_cases import FOLDER, cases_in
 from tests.api.uploads import BOUNDARY, FILE, content_of, form, part, upload, uploaded
 from tests.api.world import PROMPT_WORD, Api, Left, error_of
 from tests.harness.clock import Clock
@@ -43,6 +44,14 @@ def test_the_parts_may_come_in_any_order_and_the_file_without_a_name(api: Api) -
     stored = uploaded(api, part("file", FILE), part("purpose", "batch"))
     assert stored["filename"] == "upload"
     assert content_of(api, stored["id"]) == FILE
+
+
+def test_036_an_upload_is_judged_by_its_bytes_and_not_by_its_name(api: Api) -> None:
+    case = cases_in("api")["036"]
+    (step,) = json.loads((FOLDER / "api" / case["input"]).read_text("utf-8"))["steps"]
+    file = step["multipart"]["file"]
+    stored = uploaded(api, part("purpose", step["multipart"]["purpose"]), part("file", file["text"], file["filename"]))
+    assert {name: stored[name] for name in case["body"]} == case["body"]
 
 
 def test_bytes_that_look_like_a_boundary_are_kept(api: Api) -> None:

@@ -219,3 +219,32 @@ def test_a_lack_of_credit_is_a_402_with_its_figures(sdk: openai.OpenAI) -> None:
     assert (caught.value.status_code, caught.value.code) == (402, "insufficient_credit")
     assert isinstance(caught.value.body, dict)
     assert caught.value.body["available_micro_usd"] == 100_000_000
+
+
+def test_a_program_written_for_openai_sends_a_file_and_reads_its_results(
+    sdk: openai.OpenAI, run: Callable[[], None]
+) -> None:
+    file = sdk.files.create(file=lines_of(row("a"), row("b")), purpose="batch")
+    batch = sdk.batches.create(input_file_id=file.id, endpoint=CHAT, completion_window="24h")
+    assert (batch.status, batch.input_file_id) == ("validating", file.id)
+    run()
+    ended = sdk.batches.retrieve(batch.id)
+    assert ended.status == "completed"
+    assert ended.output_file_id is not None
+    lines = sdk.files.content(ended.output_file_id).text.splitlines()
+    assert [json.loads(line)["custom_id"] for line in lines] == ["a", "b"]
+
+
+def test_a_program_written_for_openai_reads_what_is_wrong_with_its_file(
+    sdk: openai.OpenAI, run: Callable[[], None]
+) -> None:
+    file = sdk.files.create(file=lines_of(row("a"), row("a")), purpose="batch")
+    batch = sdk.batches.create(input_file_id=file.id, endpoint=CHAT, completion_window="24h")
+    run()
+    failed = sdk.batches.retrieve(batch.id)
+    assert failed.status == "failed"
+    assert failed.errors is not None
+    assert failed.errors.data is not None
+    assert [(error.code, error.line, error.param) for error in failed.errors.data] == [
+        ("duplicate_custom_id", 2, "custom_id")
+    ]
