@@ -71,7 +71,7 @@ def _refusal(request: HttpRequest) -> LanehouseError | None:
     except SuspiciousOperation:
         return InvalidRequest("The address has too many parameters.")
     for name, values in query.lists():
-        if any("\x00" in value for value in values):
+        if any("\x00" in text for text in (name, *values)):
             return InvalidRequest("A parameter of the address holds a NUL character.", param=name[:80])
     return None
 

@@ -36,12 +36,13 @@ def published(schema: dict[str, Any]) -> dict[str, Any]:
         for method, operation in operations.items():
             if method != "get":
                 once.documented(operation, _ERROR)
+            by_body = ((413,) if method != "get" else ()) + ((415,) if "requestBody" in operation else ())
             operation["description"] = _FOR_PROGRAMMERS.sub("", operation["description"]).strip()
             needed = needed_scopes(method.upper(), path)
             if needed:
                 names = " or ".join(f"`{scope.value}`" for scope in needed)
                 operation["description"] += f"\n\nThe key needs the scope {names}."
-            for status in (*_ANSWERED_BY_ALL, *((403,) if needed else ())):
+            for status in (*_ANSWERED_BY_ALL, *by_body, *((403,) if needed else ())):
                 operation["responses"].setdefault(str(status), {"description": responses[status], "content": _ERROR})
             operation["responses"] = dict(sorted(operation["responses"].items()))
     return document

@@ -44,7 +44,7 @@ def write_small(name: str, content: bytes) -> str:
 class BlobWriter:
     """Writes one blob in flat memory: to a temporary file, flushed to disk, then moved to its name whole."""
 
-    def __init__(self, name: str, *, is_hashed: bool = True) -> None:
+    def __init__(self, name: str = "", *, is_hashed: bool = True) -> None:
         folder = settings.STATE_DIR / "incoming"
         folder.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(folder)
@@ -96,13 +96,13 @@ class BlobWriter:
         self._written_bytes = size_bytes
         self._digest = digest.copy() if digest else None
 
-    def save(self) -> WrittenBlob:
-        """Give the blob its name; call once, at the end."""
+    def save(self, name: str = "") -> WrittenBlob:
+        """Give the blob its name; call once, at the end. A name that is known only then is given here."""
         self._write_gathered()
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.seek(0)
-        saved = default_storage.save(self._name, _Movable(self._file, self._path))
+        saved = default_storage.save(name or self._name, _Movable(self._file, self._path))
         _make_name_durable(saved)
         return WrittenBlob(
             name=saved, size_bytes=self.size_bytes, sha256=self._digest.digest() if self._digest else b""

@@ -60,6 +60,9 @@ def collected_results(batch: Batch, *, after: str | None) -> CollectedResults:
 
 
 def _lines(batch: Batch, jobs: list[tuple[int, int]], number: int, row: int) -> Iterator[bytes]:
+    if not jobs:
+        # Of a batch that never went there is no payload to open: its file is not priced, or was refused.
+        return
     with ResultLines(batch) as lines:
         for job_id, collected_number in jobs:
             # A cursor names a row that was given; 0.0 and later jobs begin before the first one.

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.utils.http import content_disposition_header
 
 from ground.connections import give_back
-from ground.errors import RangeNotSatisfiable
+from ground.errors import NotFound, RangeNotSatisfiable
 from routing.api.answers import JSON_LINES, errors_of
 from routing.blobs import READ_CHUNK_BYTES, open_blob
 from routing.models import StoredFile
@@ -41,6 +41,7 @@ def download(request: HttpRequest, stored: StoredFile) -> HttpResponseBase:
 
     Raises:
         RangeNotSatisfiable: The range begins behind the end.
+        NotFound: The bytes went after the file was found.
     """
     etag = f'"{bytes(stored.sha256).hex()}"'
     headers = {
@@ -64,7 +65,11 @@ def download(request: HttpRequest, stored: StoredFile) -> HttpResponseBase:
     headers["Content-Length"] = str(stop - start)
     if request.method == "HEAD":
         return HttpResponse(content_type=_CONTENT_TYPE, headers=headers)
-    blob = open_blob(stored.blob_name)
+    try:
+        blob = open_blob(stored.blob_name)
+    except FileNotFoundError:
+        # It was deleted, or its time was over, since it was found; a sweep was quick.
+        raise NotFound(f"There is no file {stored.public_id!r} any more.", param="file_id") from None
     # The rest needs the disk and the reader only.
     give_back()
     return StreamingHttpResponse(

@@ -58,13 +58,14 @@ def create_file(request: HttpRequest) -> HttpResponse:
     if not may_be_repeated(request):
         # One that is known already takes no room; whether it is shows when it is there.
         check_room(organisation, 1)
-    public_id = new_public_id("file-", clock.now())
-    with BlobWriter(uploaded_blob_name(public_id)) as writer:
+    with BlobWriter() as writer:
         form = read_upload(request, writer, known_names=_FIELDS, maximum_bytes=settings.FILE_MAX_BYTES)
         lifetime = _checked(form.fields, writer.size_bytes)
         # By what the form holds: each try of a client has a boundary of its own. Nothing is stored yet.
         begin_once(request, orjson.dumps([form.filename, sorted(form.fields.items()), writer.digest().hex()]))
-        written = writer.save()
+        # Named when it is whole, for the sweep takes a name of an hour ago without a row for a killed process's.
+        public_id = new_public_id("file-", clock.now())
+        written = writer.save(uploaded_blob_name(public_id))
     stored = keep_file(
         organisation=organisation,
         public_id=public_id,

@@ -71,6 +71,8 @@ def batch_file(request: HttpRequest, membership: Membership, batch_id: str, kind
         return cast(HttpResponse, download(request, stored))
     except RangeNotSatisfiable as error:
         return HttpResponse(status=416, headers=error.headers)
+    except NotFound as error:
+        raise Http404(error.message) from error
 
 
 def _found(membership: Membership, batch_id: str) -> Batch:

@@ -18,7 +18,7 @@ from accounts.pages import member_page, region_asked_for, role_page
 from accounts.selectors import Caller
 from accounts.zones import zone_of
 from ground import clock
-from ground.errors import InvalidRequest, LanehouseError, NotFound, RowErrors, StoreFull
+from ground.errors import LanehouseError, NotFound, RowErrors
 from routing.models import Quote
 from routing.offers_shown import QuotePage, quote_page
 from routing.quote_forms import STATE_WORDS, PriceForm, QuoteFilterForm
@@ -93,7 +93,7 @@ def quote_new(request: HttpRequest, membership: Membership) -> HttpResponse:
             )
         except RowErrors as error:
             context["row_errors"] = error
-        except (InvalidRequest, NotFound, StoreFull) as error:
+        except LanehouseError as error:
             form.add_error(None, error.message)
             context["rejected_lanes"] = error.extra.get("rejected_lanes")
         else:

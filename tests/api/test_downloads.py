@@ -14,7 +14,8 @@ from ground import clock as ground_clock
 from ground.errors import RangeNotSatisfiable
 from ground.ids import new_public_id
 from routing.api.downloads import range_of
-from routing.blobs import BlobWriter
+from routing.blobs import BlobWriter, delete_blob
+from routing.models import StoredFile
 from routing.services.files import keep_file, uploaded_blob_name
 from tests.api.world import Api, error_of, row
 
@@ -95,6 +96,12 @@ def test_a_range_behind_the_end_is_refused_with_the_length(api: Api, asked: str)
 def test_a_range_of_another_file_is_given_whole(api: Api, tag: str, status: int) -> None:
     response = ask(api, stored(api), Range="bytes=0-3", If_Range=tag)
     assert (response.status_code, len(bytes_of(response))) == (status, 4 if status == 206 else 1_024)
+
+
+def test_a_file_whose_bytes_went_while_it_was_looked_up_is_not_found(api: Api) -> None:
+    path = stored(api)
+    delete_blob(StoredFile.objects.get(public_id=path.split("/")[3]).blob_name)
+    error_of(ask(api, path), 404, "not_found", "file_id")
 
 
 @pytest.mark.parametrize("tag", [ETAG, f'"other", W/{ETAG}', "*"])

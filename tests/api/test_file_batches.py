@@ -53,6 +53,16 @@ def failed(api: Api, content: bytes, **body: Any) -> dict[str, Any]:
     return batch
 
 
+def test_a_batch_that_never_went_has_no_results_yet_or_ever(api: Api) -> None:
+    batch_id = sent(api)["id"]
+    for is_incomplete, status in (("true", "validating"), ("false", "cancelled")):
+        response = api.get(f"/v1/batches/{batch_id}/results")
+        assert (response.status_code, b"".join(response.streaming_content)) == (200, b"")
+        assert (response["X-Incomplete"], response["X-Last-Line"]) == (is_incomplete, "0.0")
+        assert api.batch(batch_id)["status"] == status
+        api.post(f"/v1/batches/{batch_id}/cancel", b"")
+
+
 def test_a_file_becomes_a_batch_that_runs_to_its_end(api: Api, run: Callable[[], None], clock: Clock) -> None:
     at = int(clock.freeze(the_clock.now()).timestamp())
     batch = sent(api, metadata={"run": "7"})

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
 from django.test import override_settings
 
+from ground.ids import created_at_of
 from routing.models import StoredFile
 from routing.services.files import delete_file
 from tests.api.test_cases import FOLDER, cases_in
@@ -38,6 +41,23 @@ def test_an_upload_is_kept_byte_for_byte(api: Api, clock: Clock) -> None:
     assert api.get(f"/v1/files/{stored['id']}").json() == stored
     assert content_of(api, stored["id"]) == FILE
     assert bytes(StoredFile.objects.get().sha256) == hashlib.sha256(FILE).digest()
+
+
+def test_an_upload_of_hours_is_named_when_it_is_whole(api: Api, clock: Clock) -> None:
+    # The sweep of blobs without a row goes by the time in the name, and the row comes right after the name.
+    class Slow(BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            clock.advance(hours=2)
+            return super().read(size)
+
+    clock.freeze(clock.now())
+    body = form(part("purpose", "batch"), part("file", FILE, "a.jsonl"))
+    sent: dict[str, Any] = {"wsgi.input": Slow(body)}
+    answer = api.client.generic(
+        "POST", "/v1/files", body, content_type=f"multipart/form-data; boundary={BOUNDARY}", **sent
+    )
+    # Ids have milliseconds.
+    assert created_at_of(answer.json()["id"]) == clock.now().replace(microsecond=clock.now().microsecond // 1000 * 1000)
 
 
 def test_the_parts_may_come_in_any_order_and_the_file_without_a_name(api: Api) -> None:

@@ -136,6 +136,7 @@ def test_a_page_after_what_is_not_there_is_refused(api: Api, after: str, status:
 
 
 def test_a_nul_in_any_parameter_is_refused(api: Api, nothing_done: Left) -> None:
+    error_of(api.get("/v1/batches?metadata[%00]=b"), 400, "invalid_value", "metadata[\x00]")
     error_of(api.post("/v1/quotes/model?workflow=a%00b", b"", "application/jsonl"), 400, "invalid_value", "workflow")
 
 

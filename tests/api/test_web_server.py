@@ -85,6 +85,24 @@ def test_a_command_in_chunks_is_read(http: HTTPConnection, api: Api) -> None:
     assert answer_of(http.getresponse(), 200)["quote_id"] == quote_id
 
 
+@pytest.mark.parametrize(
+    ("content_type", "status"),
+    [
+        ("multipart/form-data; boundary*=bogus''%ff", 415),
+        ("application/json; charset=hex", 200),
+        ("a; charset=%00", 415),
+    ],
+)
+def test_a_malformed_content_type_is_answered_as_any(
+    http: HTTPConnection, api: Api, content_type: str, status: int
+) -> None:
+    quote_id = api.quote(row("a"))["id"]
+    body = json.dumps({"quote_id": quote_id}).encode()
+    # Django raises at the first before there is a request, and would read the address by the second.
+    http.request("POST", "/v1/batches?a=%C3%A9", body, {**api.tenant.headers, "Content-Type": content_type})
+    answer_of(http.getresponse(), status)
+
+
 def test_chunks_over_10_mib_are_refused(http: HTTPConnection, tenant: Tenant) -> None:
     http.request("POST", "/v1/quotes/model", iter([b" " * 1_048_576] * 11), tenant.headers, encode_chunked=True)
     assert answer_of(http.getresponse(), 413)["error"]["code"] == "payload_too_large"
