@@ -9,23 +9,28 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 
 import pytest
 from django.conf import settings
 
+from accounts.models import User
+from accounts.services.organisations import revoke_api_key
+from catalog.domain.records import Rotation
+from catalog.services.rotation import rotate_lane
 from routing.models import Quote
 from tests.api.uploads import FILE, uploaded
 from tests.api.world import Api, lines_of, row
+from tests.harness.clock import Clock
 from tests.harness.database import ROOT, TestServer
 from tests.harness.world import Tenant
 
 
-@pytest.fixture(scope="module")
-def address(test_server: TestServer) -> Iterator[tuple[str, int]]:
-    """Granian as the supervisor starts it, on the tests' database."""
+@contextmanager
+def serving(test_server: TestServer) -> Iterator[tuple[str, int]]:
+    """Granian as the supervisor starts it, on the tests' database; give its address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
     command = [
@@ -49,6 +54,12 @@ def address(test_server: TestServer) -> Iterator[tuple[str, int]]:
         process.terminate()
 
 
+@pytest.fixture(scope="module")
+def address(test_server: TestServer) -> Iterator[tuple[str, int]]:
+    with serving(test_server) as address:
+        yield address
+
+
 @pytest.fixture
 def http(address: tuple[str, int], db: None) -> Iterator[HTTPConnection]:
     connection = HTTPConnection(*address, timeout=20)
@@ -68,6 +79,20 @@ def quote_status(http: HTTPConnection, tenant: Tenant) -> int:
     response = http.getresponse()
     response.read()
     return response.status
+
+
+def test_two_servers_see_a_rotation_and_a_revoked_key_at_the_next_call(
+    http: HTTPConnection, test_server: TestServer, tenant: Tenant, clock: Clock
+) -> None:
+    operator = User.objects.create_user(email="operator@example.com", name="Operator", created_at=clock.now())
+    with serving(test_server) as second, closing(HTTPConnection(*second, timeout=20)) as other:
+        assert [quote_status(each, tenant) for each in (http, other)] == [201, 201]
+        rotate_lane("gpt-4o-mini", "openai-direct", Rotation.OUT, "its only lane", operator)
+        assert [quote_status(each, tenant) for each in (http, other)] == [400, 400]
+        rotate_lane("gpt-4o-mini", "openai-direct", Rotation.IN, "well again", operator)
+        assert [quote_status(each, tenant) for each in (http, other)] == [201, 201]
+        revoke_api_key(organisation=tenant.organisation, public_id=tenant.api_key.public_id, at=clock.now())
+        assert [quote_status(each, tenant) for each in (http, other)] == [401, 401]
 
 
 def test_a_file_in_chunks_is_quoted_whole(http: HTTPConnection, tenant: Tenant) -> None:
