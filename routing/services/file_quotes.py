@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 import orjson
 from django.conf import settings
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import QuerySet
 
 from accounts.selectors import Caller
@@ -86,6 +86,9 @@ def request_quote(
         raise NotFound(f"There is no file {stored.public_id!r} any more.", param="input_file_id") from None
     try:
         return _create(caller, stored, workflow, endpoint, quote_id)
+    except (OperationalError, InterfaceError):
+        # The connection broke, and if that was while it committed, the row is there. The sweep removes what has none.
+        raise
     except BaseException:
         delete_blob(payload_name(quote_id))
         raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, Q, Sum
 
 from accounts.models import Organisation
@@ -109,6 +109,9 @@ def keep_file(
                 created_at=at,
                 expires_at=at + kept_for,
             )
+    except (OperationalError, InterfaceError):
+        # The connection broke, and if that was while it committed, the row is there. The sweep removes what has none.
+        raise
     except BaseException:
         delete_blob(written.name)
         raise

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import psycopg
+import pytest
 from django.core.files.storage import default_storage
+from django.db import OperationalError, connection
 
 from ground import clock as the_clock
 from ground.ids import new_public_id
@@ -76,6 +79,37 @@ def test_an_upload_without_a_row_goes_after_an_hour(tenant: Tenant, clock: Clock
     assert sweep_orphans() == 1
     assert sweep_orphans() == 0
     assert [default_storage.exists(name) for name in (orphan, kept.blob_name)] == [False, True]
+
+
+BREAKS_AT_COMMIT = """
+CREATE FUNCTION harness.break_off() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER breaks_off AFTER INSERT ON routing_storedfile
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION harness.break_off();
+CREATE CONSTRAINT TRIGGER breaks_off AFTER INSERT ON routing_filepricing
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION harness.break_off();
+"""
+
+
+def test_bytes_stay_where_nobody_knows_whether_their_row_was_committed(
+    tenant: Tenant, clock: Clock, superuser_connection: psycopg.Connection
+) -> None:
+    kept = stored(tenant)
+    superuser_connection.execute(BREAKS_AT_COMMIT)
+    try:
+        for make in (
+            lambda: stored(tenant),
+            lambda: request_quote(caller=tenant.caller, stored=kept, workflow=DEFAULT_WORKFLOW),
+        ):
+            with pytest.raises(OperationalError):
+                make()
+            connection.close()
+    finally:
+        superuser_connection.execute("DROP FUNCTION harness.break_off() CASCADE")
+    assert (StoredFile.objects.count(), Quote.objects.count()) == (1, 0)
+    clock.advance(minutes=61)
+    assert sweep_orphans() == 2
+    assert default_storage.exists(kept.blob_name)
 
 
 def blobs_of(quote_id: str) -> list[bool]:
