@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 from pytest_django.fixtures import Settings
@@ -31,6 +32,7 @@ _ARGUMENTS = [
 ]
 POLL_MS = 200
 OpenPage = Callable[[Viewer], Watched]
+NewWorld = Callable[[], World]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -74,6 +76,23 @@ def tenant(db: None) -> Tenant:
 @pytest.fixture
 def world(tenant: Tenant, simulator: RunningSimulator, clock: Clock) -> World:
     return World(tenant, simulator, clock)
+
+
+@pytest.fixture
+def new_world(superuser_connection: psycopg.Connection, simulator: RunningSimulator) -> Iterator[NewWorld]:
+    """Make one world after another, each in a database that is clean again."""
+    clocks: list[Clock] = []
+
+    def make() -> World:
+        superuser_connection.execute("SELECT harness.reset()")
+        use_simulator(simulator.base_url)
+        clocks.append(Clock(superuser_connection))
+        clocks[-1].restore()
+        return World(make_tenant(), simulator, clocks[-1])
+
+    yield make
+    for clock in clocks:
+        clock.restore()
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from playwright.sync_api import Page, expect
 
 from routing.domain.constraints import LaneConstraints
 from routing.domain.scoring import WorkflowProfile
-from routing.models import Workflow
 from routing.services.file_quotes import price_next_file
 from routing.services.workflows import Author, create_workflow
 from tests.browser.cases import PageCase, Role, World
@@ -60,10 +59,9 @@ def _refused(world: World) -> str:
     return path
 
 
-def _workflow(world: World, name: str | None = None) -> str:
-    taken = Workflow.objects.filter(organisation=world.tenant.organisation).count()
+def _workflow(world: World, name: str = "nightly-eu") -> str:
     wanted = WorkflowProfile(
-        name=name or f"nightly-eu-{taken + 1}",
+        name=name,
         penalty_micro_usd_per_minute=20,
         fan_out=False,
         constraints=LaneConstraints(

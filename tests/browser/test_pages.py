@@ -11,7 +11,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from playwright.sync_api import expect
 
 from tests.browser.cases import PageCase, World
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import NewWorld, OpenPage
 from tests.browser.pages import NOT_PAGES, PAGES
 from tests.browser.watched import Theme, Viewer, Watched
 
@@ -94,10 +94,11 @@ def test_who_may_not_see_a_page_does_not(case: PageCase, world: World) -> None:
     assert given == case.others
 
 
-def test_each_page_has_a_title_of_its_own(world: World) -> None:
+def test_each_page_has_a_title_of_its_own(new_world: NewWorld) -> None:
     pages_by_title: dict[str, set[str]] = {}
     for case in PAGES:
         if case.act is None:
+            world = new_world()
             client = Client()
             person = world.person(case.seen_by)
             if person is not None:
