@@ -15,12 +15,13 @@ from catalog.domain.records import Lane
 from routing.domain.jsonl.table import RowTable
 from routing.domain.parameters.judgement import LaneJudgement, judge
 from routing.domain.parameters.lanes import Family, family_of
-from routing.domain.parameters.needs import gather_needs
+from routing.domain.parameters.needs import PlainRow, gather_needs
 from routing.domain.plan import QuotedGroup
 from routing.domain.scoring import GroupDemand
 from routing.domain.splitting import Share
 
-Bodies = Iterable[Mapping[str, Raw]]
+Body = Mapping[str, Raw] | PlainRow
+Bodies = Iterable[Body]
 _CARRIES_ALL = frozenset({Family.OPENAI, Family.AZURE})
 
 
@@ -36,7 +37,8 @@ def judge_lanes(lanes: Sequence[Lane], bodies: Callable[[], Bodies]) -> dict[str
 
     Args:
         lanes: Lanes of one model.
-        bodies: Gives the rows' bodies by name; called only if a lane needs a look, for it costs each row a decode.
+        bodies: Gives the rows' bodies by name; called only if a lane needs a look, for it costs each row a decode
+            that is not plain.
     """
     families = {lane.lane_id: family_of(lane.provider, lane.model_id) for lane in lanes}
     looking = [lane for lane in lanes if families[lane.lane_id] not in {None, *_CARRIES_ALL}]
@@ -51,11 +53,19 @@ def judge_lanes(lanes: Sequence[Lane], bodies: Callable[[], Bodies]) -> dict[str
     return judged
 
 
-def bodies_of(file: bytes, table: RowTable, rows: npt.NDArray[np.int64]) -> Iterator[dict[str, Raw]]:
-    """Give the bodies of some rows of a file that was read, each member as the JSON text it was."""
-    offsets, lengths = table.offsets[rows].tolist(), table.lengths[rows].tolist()
-    for offset, length in zip(offsets, lengths, strict=True):
-        yield decode_body(file[offset : offset + length])
+def bodies_of(file: bytes, table: RowTable, rows: npt.NDArray[np.int64]) -> Iterator[Body]:
+    """Give the bodies of some rows of a file that was read, each member as the JSON text it was.
+
+    Of a row that the reader knows to be plain it gives only what such a row may ask by, which spares the decode.
+    """
+    plain = table.plain
+    are_plain = np.zeros(len(rows), dtype=bool) if plain is None else plain.are_plain[rows]
+    columns = rows, are_plain, table.offsets[rows], table.lengths[rows]
+    for row, is_plain, offset, length in zip(*(column.tolist() for column in columns), strict=True):
+        if plain is not None and is_plain:
+            yield PlainRow(plain.roles_of(row), plain.temperature_of(row))
+        else:
+            yield decode_body(file[offset : offset + length])
 
 
 def decode_body(line: bytes) -> dict[str, Raw]:

@@ -13,10 +13,9 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Raw
 
 from catalog.domain.records import Endpoint
-from routing.domain.asks import decode_body
+from routing.domain.asks import Body, decode_body
 from routing.domain.estimate.tokens import RowTokens
 from routing.domain.jsonl import exact, fast
 from routing.domain.jsonl.checks import check_custom_id
@@ -194,7 +193,7 @@ class _LongRows:
         """Give the tokens of a group's rows."""
         return RowTokens(**{name: column[rows] for name, column in self.tokens.items()})
 
-    def bodies_of(self, rows: Rows) -> Iterator[dict[str, Raw]]:
+    def bodies_of(self, rows: Rows) -> Iterator[Body]:
         """Give ascending rows' bodies by name; neighbours are read together."""
         starts = self.offsets[rows]
         stops = starts + self.lengths[rows]

@@ -10,11 +10,10 @@ from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Raw
 
 from billing.domain.money import round_pico_to_micro
 from catalog.domain.records import Catalog, Endpoint, Rates
-from routing.domain.asks import judge_lanes, say_judgements
+from routing.domain.asks import Body, judge_lanes, say_judgements
 from routing.domain.estimate.tokens import RowTokens
 from routing.domain.explaining import explain
 from routing.domain.jsonl.table import FileLimits
@@ -87,7 +86,7 @@ class FileRows(Protocol):
     def tokens_of(self, resolved: ResolvedModel, first: int, rows: Rows) -> RowTokens:
         """Give the tokens of a group's rows; ``first`` is how many rows the groups before it have together."""
 
-    def bodies_of(self, rows: Rows) -> Iterator[dict[str, Raw]]:
+    def bodies_of(self, rows: Rows) -> Iterator[Body]:
         """Give the bodies of ascending rows by name, each value as the JSON text it was."""
 
     def place_of(self, row: int) -> RowPlace:
@@ -211,7 +210,7 @@ def _place_in(file: FileRows, rows: Rows, position: int) -> tuple[int, int, str]
     return row, *file.place_of(row)
 
 
-def _share_bodies(file: FileRows, rows: Rows, share: Share) -> Iterator[dict[str, Raw]]:
+def _share_bodies(file: FileRows, rows: Rows, share: Share) -> Iterator[Body]:
     return file.bodies_of(rows[share.start : share.stop])
 
 

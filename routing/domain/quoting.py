@@ -8,7 +8,6 @@ from datetime import datetime
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Raw
 
 from catalog.domain.records import Catalog, Endpoint, Model
 from routing.domain import asks
@@ -141,7 +140,7 @@ class ReadTable:
         """Estimate a group's rows, whose strings begin at position ``first``."""
         return estimate_rows(self.texts, first, _facts(self.table, rows), _rules(resolved.model, self.table.endpoint))
 
-    def bodies_of(self, rows: Rows) -> Iterator[dict[str, Raw]]:
+    def bodies_of(self, rows: Rows) -> Iterator[asks.Body]:
         """Give rows' bodies by name."""
         return asks.bodies_of(self.body, self.table, rows)
 

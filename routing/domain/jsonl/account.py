@@ -25,19 +25,26 @@ from routing.domain.jsonl.typed import ROW_STRINGS, Contents
 
 CONTENTS_AT_ONCE = 512
 QUOTE_TEXT = b'"'
+# by its byte: whether a string that begins with a character is surely no blank one; an escape may stand for a space
+_BEGINS_TEXT = np.arange(256) > ord(" ")
+_BEGINS_TEXT[[QUOTE, ord("\\")]] = False
 # the one other way to write a quote, which would upset the count
 QUOTE_ESCAPED = b"\\u0022"
 
 
 @dataclass(slots=True, kw_only=True)
 class Account:
-    """A file, its contents, and each row's value of the common names; ``are_strings`` has one entry a content."""
+    """A file, its contents, and each row's value of the common names.
+
+    ``are_strings`` and ``are_texts`` have one entry a content; a text is a string that by its beginning is not blank.
+    """
 
     lines: Lines
     common: Mapping[str, Sequence[Any]]
     contents: Contents
     literals: RowLiterals
     are_strings: npt.NDArray[np.bool_] = field(init=False)
+    are_texts: npt.NDArray[np.bool_] = field(init=False)
     unexplained_quotes: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -47,12 +54,15 @@ class Account:
         body_codes = np.frombuffer(self.lines.body, dtype=np.uint8)
         self.unexplained_quotes = count_bytes(body_codes, QUOTE) - 2 * string_count
         self.are_strings = np.empty(len(self.literals.flat), dtype=bool)
+        self.are_texts = np.empty(len(self.literals.flat), dtype=bool)
         # joined anew for this, a few at a time: a count over the whole takes longer than joining in the cache
         for first in range(0, len(self.literals.flat), CONTENTS_AT_ONCE):
             piece = slice(first, first + CONTENTS_AT_ONCE)
             codes = np.frombuffer(b"".join(self.literals.flat[piece]), dtype=np.uint8)
             lengths = self.literals.lengths[piece]
-            self.are_strings[piece] = codes[np.cumsum(lengths) - lengths] == QUOTE
+            begins = np.cumsum(lengths) - lengths
+            self.are_strings[piece] = codes[begins] == QUOTE
+            self.are_texts[piece] = self.are_strings[piece] & _BEGINS_TEXT[codes.take(begins + 1, mode="clip")]
             self.unexplained_quotes -= count_bytes(codes, QUOTE)
 
     def is_plain(self) -> bool:

@@ -36,7 +36,7 @@ from routing.domain.jsonl.contents import MAXIMUM_EMBEDDING_TEXT_BYTES
 from routing.domain.jsonl.faults import RowFault
 from routing.domain.jsonl.lines import Lines, is_utf8, split_lines
 from routing.domain.jsonl.rare import RawTexts, read_parts
-from routing.domain.jsonl.table import FileLimits, RowTable
+from routing.domain.jsonl.table import FileLimits, PlainRows, RowTable
 from routing.domain.jsonl.texts import counted_body
 from routing.domain.jsonl.typed import ROW_TYPES, Contents, RowType, decode_rows, read_contents
 
@@ -49,7 +49,10 @@ class Trouble(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class _Columns:
-    """One entry a row; ``own_literals`` has rows whose texts are not just their contents, ``odd`` those read alone."""
+    """One entry a row; ``own_literals`` has rows whose texts are not just their contents, ``odd`` those read alone.
+
+    ``rare`` has those that hold more than every row does.
+    """
 
     custom_ids: list[str]
     model_names: list[str]
@@ -61,6 +64,7 @@ class _Columns:
     own_literals: dict[int, Sequence[Literal]] = field(default_factory=dict)
     extras: dict[int, RowExtras] = field(default_factory=dict)
     odd: set[int] = field(default_factory=set)
+    rare: set[int] = field(default_factory=set)
 
     def by_model(self) -> tuple[tuple[str, ...], npt.NDArray[np.int32], Counts | None]:
         """Give the names in order of first appearance, each row's name as an index, and the rows sorted by it.
@@ -123,7 +127,8 @@ def _read_lines(lines: Lines) -> RowTable:
     if not all(map(str.strip, names)):
         raise Trouble
     _check_ids(columns.custom_ids)
-    return _table(columns, lines, names, indexes, prepare_texts(columns.literals, order))
+    plain = _plain_rows(columns, account, bodies) if kind.endpoint is Endpoint.CHAT_COMPLETIONS else None
+    return _table(columns, lines, names, indexes, prepare_texts(columns.literals, order), plain)
 
 
 def _row_type(line: bytes) -> RowType:
@@ -133,6 +138,15 @@ def _row_type(line: bytes) -> RowType:
         return ROW_TYPES[ENDPOINTS[first["url"]]]
     except (orjson.JSONDecodeError, TypeError, KeyError) as error:
         raise Trouble from error
+
+
+def _plain_rows(columns: _Columns, account: Account, bodies: Sequence[Any]) -> PlainRows:
+    """Say which rows hold nothing but messages of text and the common names."""
+    stops = np.cumsum(account.contents.counts)
+    others = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(~account.are_texts)))
+    are_plain = others[stops] == others[stops - account.contents.counts]
+    are_plain[[*columns.odd, *columns.rare]] = False
+    return PlainRows(are_plain=are_plain, bodies=bodies)
 
 
 def _read_rare(columns: _Columns, account: Account, kind: RowType, bodies: Sequence[Any]) -> None:
@@ -153,6 +167,7 @@ def _read_rare(columns: _Columns, account: Account, kind: RowType, bodies: Seque
             quotes += _read_raw(columns, RawTexts(name=name, endpoint=kind.endpoint), values, given)
         else:
             _read_number(columns, name, values, given)
+        columns.rare.update(given)
         explained[given] += quotes
         unexplained -= int(quotes.sum())
     if unexplained or len(columns.odd) > known_odd_count:
@@ -273,7 +288,12 @@ def _merged(literals: RowLiterals, own: Mapping[int, Sequence[Literal]]) -> RowL
 
 
 def _table(
-    columns: _Columns, lines: Lines, names: tuple[str, ...], indexes: npt.NDArray[np.int32], texts: RowTexts
+    columns: _Columns,
+    lines: Lines,
+    names: tuple[str, ...],
+    indexes: npt.NDArray[np.int32],
+    texts: RowTexts,
+    plain: PlainRows | None,
 ) -> RowTable:
     assert columns.endpoint is not None, "a table has rows"
     return RowTable(
@@ -290,4 +310,5 @@ def _table(
         limits=columns.limits,
         choices=columns.choices,
         extras=columns.extras,
+        plain=plain,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -45,12 +45,20 @@ class NeedCount:
     first_position: int
 
 
+class PlainRow(NamedTuple):
+    """A row that holds messages of text that is not blank, maybe a limit and a temperature, and nothing else."""
+
+    roles: tuple[str, ...]
+    temperature: float | None
+
+
 class NeedsReader:
     """Reads what rows ask; values that repeat over a file (tools, schemas, temperatures) are looked at once."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, bytes], tuple[Need, ...]] = {}
         self._orders: dict[bytes, Needs] = {}
+        self._plain: dict[PlainRow, Needs] = {}
 
     def needs_of(self, body: Mapping[str, Raw]) -> Needs:
         """Give what the body of one chat row asks; the body has passed the quote's own checks."""
@@ -68,6 +76,16 @@ class NeedsReader:
         if not names.isdisjoint(_JUDGED_TOGETHER):
             found.update(_together(found))
         return frozenset(found)
+
+    def needs_of_plain(self, row: PlainRow) -> Needs:
+        """Give what a plain row asks, as :meth:`needs_of` does of its body."""
+        needs = self._plain.get(row)
+        if needs is None:
+            of_value = () if row.temperature is None else _temperature(row.temperature)
+            needs = frozenset((*needs_of_roles(row.roles), *of_value))
+            if len(self._plain) < _REMEMBERED_VALUES:
+                self._plain[row] = needs
+        return needs
 
     def _order_needs(self, roles: bytes) -> Needs:
         """Give what the speakers ask; their raw JSON strings stand one after another."""
@@ -91,12 +109,17 @@ class NeedsReader:
         return needs
 
 
-def gather_needs(bodies: Iterable[Mapping[str, Raw]]) -> dict[Need, NeedCount]:
-    """Give what the rows of a group ask, with how many ask it; rows count from 0 in the order given."""
+def gather_needs(rows: Iterable[Mapping[str, Raw] | PlainRow]) -> dict[Need, NeedCount]:
+    """Give what the rows of a group ask, with how many ask it; rows count from 0 in the order given.
+
+    Args:
+        rows: Each row's body by name, or what is to be known of it where it is plain.
+    """
     reader = NeedsReader()
     counts: dict[Needs, list[int]] = {}
-    for position, body in enumerate(bodies):
-        counts.setdefault(reader.needs_of(body), [0, position])[0] += 1
+    for position, row in enumerate(rows):
+        needs = reader.needs_of_plain(row) if isinstance(row, PlainRow) else reader.needs_of(row)
+        counts.setdefault(needs, [0, position])[0] += 1
     gathered: dict[Need, NeedCount] = {}
     for needs, (row_count, first_position) in counts.items():
         for need in needs:

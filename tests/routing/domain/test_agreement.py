@@ -12,7 +12,9 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from catalog.domain.records import Endpoint
 from ground.errors import RowErrors
+from routing.domain import asks
 from routing.domain.estimate.tables import vocabulary_named
 from routing.domain.estimate.weights import RowLiterals, prepare_texts, weigh_rows
 from routing.domain.jsonl import exact, fast
@@ -20,6 +22,7 @@ from routing.domain.jsonl.checks import check_body, check_custom_id, check_envel
 from routing.domain.jsonl.lines import split_lines
 from routing.domain.jsonl.table import FileLimits, RowTable
 from routing.domain.jsonl.texts import counted_body
+from routing.domain.parameters.needs import gather_needs
 from tests.routing.domain.sample import jsonl, row
 
 LIMITS = FileLimits(maximum_rows=50, maximum_row_bytes=20_000)
@@ -77,9 +80,18 @@ def assert_same_as_plain(table: RowTable, body: bytes) -> None:
         extras = table.extras.get(index)
         assert (extras.images if extras else ()) == (counted.extras.images if counted.extras else ())
         assert (extras.tools if extras else ()) == (counted.extras.tools if counted.extras else ())
+    if endpoint is Endpoint.CHAT_COMPLETIONS:
+        known = gather_needs(asks.bodies_of(body, table, np.arange(len(table))))
+        assert known == gather_needs([asks.decode_body(lines.text(index)) for index in range(len(lines))])
 
 
 SEEDS = [
+    jsonl(
+        row("a", temperature=0, messages=[{"role": role, "content": "x"} for role in ("user", "system", "assistant")]),
+        row("b", temperature=1.5, messages=[{"role": "system", "content": "\u2003"}]),
+        row("c", temperature=None, messages=[{"role": "user", "content": " x"}, {"role": "tool", "content": ""}]),
+        row("d", temperature=1, messages=[{"role": "user", "content": "x", "name": "n"}]),
+    ),
     jsonl(row("a"), row("b", temperature=0.5), row("c", n=3, top_p=1, seed=7, stop=["x"], user="u")),
     jsonl(row("a", messages=[{"role": "system", "content": "s"}, {"role": "user", "content": 'a\n"b"\\ é 😀'}])),
     jsonl(
