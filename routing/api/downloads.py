@@ -10,10 +10,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.utils.http import content_disposition_header
 
 from ground.connections import give_back
-from ground.errors import NotFound, RangeNotSatisfiable
+from ground.errors import RangeNotSatisfiable
 from routing.api.answers import JSON_LINES, errors_of
 from routing.blobs import READ_CHUNK_BYTES, open_blob
 from routing.models import StoredFile
+from routing.selectors import file_by_id
 
 # What a download may be asked with HEAD too; the published calls name GET alone.
 METHODS: Final = ["GET", "HEAD"]
@@ -41,7 +42,8 @@ def download(request: HttpRequest, stored: StoredFile) -> HttpResponseBase:
 
     Raises:
         RangeNotSatisfiable: The range begins behind the end.
-        NotFound: The bytes went after the file was found.
+        NotFound: The file went after it was found.
+        FileNotFoundError: It is there and its bytes are not, which is our fault.
     """
     etag = f'"{bytes(stored.sha256).hex()}"'
     headers = {
@@ -68,8 +70,9 @@ def download(request: HttpRequest, stored: StoredFile) -> HttpResponseBase:
     try:
         blob = open_blob(stored.blob_name)
     except FileNotFoundError:
-        # It was deleted, or its time was over, since it was found; a sweep was quick.
-        raise NotFound(f"There is no file {stored.public_id!r} any more.", param="file_id") from None
+        # It was deleted, or its time was over, since it was found, and a sweep was quick; else its bytes are lost.
+        file_by_id(organisation=stored.organisation, public_id=stored.public_id)
+        raise
     # The rest needs the disk and the reader only.
     give_back()
     return StreamingHttpResponse(

@@ -17,7 +17,7 @@ from accounts.selectors import Caller
 from catalog.domain.records import Catalog, Endpoint
 from catalog.selectors import current_catalog
 from ground import clock
-from ground.errors import InvalidRequest, NotFound, members_of
+from ground.errors import InvalidRequest, members_of
 from ground.fault_points import FaultPoint, reach
 from ground.ids import created_at_of, new_public_id
 from ground.leases import Keeper, Lease, LeaseLost, claim, moving_on, unless_lost
@@ -74,7 +74,8 @@ def request_quote(
         endpoint: Where the rows must go; None where the file's first row decides.
 
     Raises:
-        NotFound: Its bytes are gone.
+        NotFound: It went since it was found.
+        FileNotFoundError: It is there and its bytes are not, which is our fault.
         StoreFull: The organisation's open quotes have no room for it.
     """
     take_quote_room(caller.organisation, stored.size_bytes)
@@ -83,7 +84,9 @@ def request_quote(
     try:
         link_blob(stored.blob_name, payload_name(quote_id))
     except FileNotFoundError:
-        raise NotFound(f"There is no file {stored.public_id!r} any more.", param="input_file_id") from None
+        # It went since it was found; else its bytes are lost, which is our fault.
+        file_by_id(organisation=caller.organisation, public_id=stored.public_id, param="input_file_id")
+        raise
     try:
         return _create(caller, stored, workflow, endpoint, quote_id)
     except (OperationalError, InterfaceError):

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.test import RequestFactory
 
 from ground import clock as ground_clock
-from ground.errors import RangeNotSatisfiable
+from ground.errors import NotFound, RangeNotSatisfiable
 from ground.ids import new_public_id
-from routing.api.downloads import range_of
+from routing.api.downloads import download, range_of
 from routing.blobs import BlobWriter, delete_blob
 from routing.models import StoredFile
 from routing.services.files import keep_file, uploaded_blob_name
@@ -98,10 +99,13 @@ def test_a_range_of_another_file_is_given_whole(api: Api, tag: str, status: int)
     assert (response.status_code, len(bytes_of(response))) == (status, 4 if status == 206 else 1_024)
 
 
-def test_a_file_whose_bytes_went_while_it_was_looked_up_is_not_found(api: Api) -> None:
+def test_a_file_that_went_since_it_was_found_is_not_found(api: Api) -> None:
     path = stored(api)
-    delete_blob(StoredFile.objects.get(public_id=path.split("/")[3]).blob_name)
-    error_of(ask(api, path), 404, "not_found", "file_id")
+    found = StoredFile.objects.get(public_id=path.split("/")[3])
+    assert api.client.delete(path.removesuffix("/content")).status_code == 200
+    delete_blob(found.blob_name)
+    with pytest.raises(NotFound):
+        download(RequestFactory().get(path), found)
 
 
 @pytest.mark.parametrize("tag", [ETAG, f'"other", W/{ETAG}', "*"])

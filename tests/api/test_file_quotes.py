@@ -133,11 +133,11 @@ def test_only_an_uploaded_file_of_ones_own_is_quoted(api: Api, other: Api, nothi
     default_storage.delete(f"files/{the_clock.now():%Y/%m/%d}/{file_id}.jsonl")
 
 
-def test_bytes_that_are_gone_are_no_quote(api: Api) -> None:
+def test_bytes_that_are_lost_are_our_fault_and_no_quote(api: Api) -> None:
     file_id = file_of(api, MIXED)
     assert content_of(api, file_id) == MIXED
     default_storage.delete(f"files/{the_clock.now():%Y/%m/%d}/{file_id}.jsonl")
-    error_of(api.post(QUOTE, {"input_file_id": file_id}), 404, "not_found", "input_file_id")
+    error_of(api.post(QUOTE, {"input_file_id": file_id}), 500, "internal_error")
     assert not Quote.objects.exists()
 
 
