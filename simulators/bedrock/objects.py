@@ -83,9 +83,9 @@ class KeptObjects:
     def restore(self) -> None:
         """Put everything that is on disk into moto."""
         backend = _backend()
-        for folder in self._directory.iterdir():
+        for folder in sorted(self._directory.iterdir()):
             backend.create_bucket(folder.name, _REGION)
-            for path in folder.iterdir():
+            for path in sorted(folder.iterdir()):
                 if path.suffix:
                     path.unlink()
                     continue

@@ -13,6 +13,7 @@ from routing.models import Batch, WorkflowVersion
 from routing.services.quotes import create_quote
 from routing.workflows import workflow_named
 from tests.api.world import Api, Left, error_of, left, lines_of, row
+from tests.harness.clock import Clock
 from tests.harness.world import Tenant, make_tenant
 from webhooks.models import Event
 
@@ -42,9 +43,9 @@ def quote(api: Api, workflow: str) -> Any:
     return api.post(f"/v1/quotes/model?workflow={workflow}", lines_of(row("a"), row("b")), JSONL)
 
 
-def test_a_workflow_is_made_with_the_defaults_it_does_not_name(api: Api) -> None:
+def test_a_workflow_is_made_with_the_defaults_it_does_not_name(api: Api, clock: Clock) -> None:
+    at = int(clock.freeze(database_clock.now()).timestamp())
     made = make(api)
-    at = int(database_clock.now().timestamp())
     assert made.pop("id").startswith("wf_")
     assert made == {
         "object": "workflow",
@@ -67,7 +68,8 @@ def test_it_is_found_by_its_name_and_by_its_id(api: Api) -> None:
     assert api.get(f"{WORKFLOWS}/{made['id']}").json() == made
 
 
-def test_an_edit_is_a_new_version_and_leaves_what_it_does_not_name(api: Api) -> None:
+def test_an_edit_is_a_new_version_and_leaves_what_it_does_not_name(api: Api, clock: Clock) -> None:
+    clock.freeze(database_clock.now())
     made = make(api, fan_out=False, constraints={"regions": ["global"]})
     edited = change(api, "nightly", penalty_micro_usd_per_minute=0).json()
     assert edited == made | {"version": 2, "penalty_micro_usd_per_minute": 0}
@@ -88,13 +90,14 @@ def test_the_list_pages_by_name_and_leaves_archived_ones_out(api: Api) -> None:
     assert ([each["name"] for each in second["data"]], second["has_more"]) == (["c"], False)
 
 
-def test_an_archived_workflow_frees_its_name_and_is_read_by_its_id(api: Api) -> None:
+def test_an_archived_workflow_frees_its_name_and_is_read_by_its_id(api: Api, clock: Clock) -> None:
+    at = clock.freeze(database_clock.now())
     made = make(api)
     api.client.delete(f"{WORKFLOWS}/nightly")
     error_of(api.client.delete(f"{WORKFLOWS}/nightly"), 404, "not_found", "workflow")
     error_of(change(api, made["id"], fan_out=False), 404, "not_found", "workflow")
     error_of(quote(api, made["id"]), 404, "not_found", "workflow")
-    assert api.get(f"{WORKFLOWS}/{made['id']}").json()["archived_at"] == int(database_clock.now().timestamp())
+    assert api.get(f"{WORKFLOWS}/{made['id']}").json()["archived_at"] == int(at.timestamp())
     assert make(api)["id"] != made["id"]
 
 
