@@ -37,8 +37,8 @@ def judge_lanes(lanes: Sequence[Lane], bodies: Callable[[], Bodies]) -> dict[str
 
     Args:
         lanes: Lanes of one model.
-        bodies: Gives the rows' bodies by name; called only if a lane needs a look, for it costs each row a decode
-            that is not plain.
+        bodies: Gives the rows' bodies by name; called only if a lane needs a look, for it costs each row that is
+            not plain a decode.
     """
     families = {lane.lane_id: family_of(lane.provider, lane.model_id) for lane in lanes}
     looking = [lane for lane in lanes if families[lane.lane_id] not in {None, *_CARRIES_ALL}]
