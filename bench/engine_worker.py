@@ -120,7 +120,7 @@ def _work(answers: Path, batch_id: str) -> None:
 
 def _floor_ns(quote_id: str, outputs: list[Path]) -> int:
     """Give the processor time of ``orjson.loads`` and ``dumps`` of every row's request and result."""
-    from routing.blobs import open_blob
+    from ground.blobs import open_blob
     from routing.payloads import payload_name
 
     def lines() -> Iterator[bytes]:

@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from ground.blobs import open_blob, read_blob, write_small
 from ground.ids import created_at_of
-from routing.blobs import open_blob, read_blob, write_small
 from routing.domain.placement import RowPlacement
 
 Rows = npt.NDArray[np.int64]

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 
 from catalog.selectors import current_catalog
-from routing.blobs import open_blob
+from ground.blobs import open_blob
 from routing.bodies import read_bodies
 from routing.domain.stitching import StitchedRow, SuccessFrame, result_line, success_frame, success_lines
 from routing.models import Batch, ProviderJob

@@ -9,10 +9,10 @@ from typing import Any, BinaryIO, Final
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.utils.http import content_disposition_header
 
+from ground.blobs import READ_CHUNK_BYTES, open_blob
 from ground.connections import give_back
 from ground.errors import RangeNotSatisfiable
 from routing.api.answers import JSON_LINES, errors_of
-from routing.blobs import READ_CHUNK_BYTES, open_blob
 from routing.models import StoredFile
 from routing.selectors import file_by_id
 

@@ -12,12 +12,12 @@ from ninja import Router
 
 from accounts.once import begin_once, begins_itself
 from ground import clock
+from ground.blobs import BlobWriter
 from ground.errors import InvalidRequest
 from ground.ids import new_public_id
 from routing.api.answers import caller_of, errors_of, is_sdk_retry, json_answer, may_be_repeated
 from routing.api.downloads import METHODS, PUBLISHED, RESPONSES, download
 from routing.api.forms import FILE_PART, read_upload
-from routing.blobs import BlobWriter
 from routing.models import FilePurpose, StoredFile
 from routing.schemas import FileDeletedOut, FileListOut, FileOut
 from routing.selectors import FILE_PAGE_MAX, file_by_id, file_page

@@ -13,11 +13,11 @@ from django.conf import settings
 from django.db.models import F
 
 from ground import clock
+from ground.blobs import BlobWriter, delete_blob, delete_overtaken
 from ground.errors import ProviderError
 from ground.fault_points import FaultPoint, reach
 from ground.leases import Keeper, Lease, LeaseLost, claim, unless_lost
 from ground.wake import wake
-from routing.blobs import BlobWriter, delete_blob, delete_overtaken
 from routing.domain.row_lists import unpack_rows
 from routing.job_results import JobResults
 from routing.models import JobState, ProviderJob

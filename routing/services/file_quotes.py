@@ -17,12 +17,12 @@ from accounts.selectors import Caller
 from catalog.domain.records import Catalog, Endpoint
 from catalog.selectors import current_catalog
 from ground import clock
+from ground.blobs import delete_blob, link_blob, open_blob
 from ground.errors import InvalidRequest, members_of
 from ground.fault_points import FaultPoint, reach
 from ground.ids import created_at_of, new_public_id
 from ground.leases import Keeper, Lease, LeaseLost, claim, moving_on, unless_lost
 from ground.wake import wake
-from routing.blobs import delete_blob, link_blob, open_blob
 from routing.domain.jsonl.table import MAXIMUM_ROWS_BY_FILE, FileLimits
 from routing.domain.long_files import LongFile, make_long_quote_plan
 from routing.domain.offering import Pricing, QuoteSettings

@@ -11,9 +11,9 @@ from django.db.models import F, Q, Sum
 from accounts.models import Organisation
 from accounts.selectors import DATABASE_NOW
 from ground import clock
+from ground.blobs import WrittenBlob, delete_blob
 from ground.errors import InvalidRequest, PayloadTooLarge
 from ground.ids import created_at_of
-from routing.blobs import WrittenBlob, delete_blob
 from routing.models import Batch, FilePurpose, StoredFile
 from routing.selectors import file_by_id
 

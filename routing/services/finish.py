@@ -18,10 +18,10 @@ from billing.models import Receipt
 from billing.selectors import provider_costs_of_batch
 from billing.services.settlement import settle_batch
 from ground import clock
+from ground.blobs import BlobWriter, WrittenBlob, delete_blob, delete_overtaken
 from ground.fault_points import FaultPoint, reach
 from ground.ids import new_public_id
 from ground.leases import Keeper, Lease, LeaseLost, claim, moving_on, unless_lost
-from routing.blobs import BlobWriter, WrittenBlob, delete_blob, delete_overtaken
 from routing.domain.pins import BatchPlan
 from routing.models import (
     Batch,

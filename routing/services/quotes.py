@@ -19,9 +19,9 @@ from billing.selectors import wallet
 from catalog.domain.records import Rates
 from catalog.selectors import current_catalog
 from ground import clock
+from ground.blobs import delete_blob
 from ground.errors import ServerBusy
 from ground.ids import created_at_of, new_public_id
-from routing.blobs import delete_blob
 from routing.domain.offering import QuoteSettings
 from routing.domain.pins import pin
 from routing.domain.plan import QuotedCandidate, QuotedGroup, QuotedLane, QuotePlan

@@ -15,8 +15,8 @@ from django.db.models import Q
 
 from accounts.selectors import DATABASE_NOW
 from ground import clock
+from ground.blobs import blob_names, delete_blob
 from ground.ids import created_at_of, is_public_id
-from routing.blobs import blob_names, delete_blob
 from routing.models import Batch, Quote, StoredFile
 from routing.payloads import payload_name, placement_name
 

@@ -12,10 +12,10 @@ import pytest
 from django.test import RequestFactory
 
 from ground import clock as ground_clock
+from ground.blobs import BlobWriter, delete_blob
 from ground.errors import NotFound, RangeNotSatisfiable
 from ground.ids import new_public_id
 from routing.api.downloads import download, range_of
-from routing.blobs import BlobWriter, delete_blob
 from routing.models import StoredFile
 from routing.services.files import keep_file, uploaded_blob_name
 from tests.api.world import Api, error_of, row

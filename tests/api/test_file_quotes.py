@@ -10,8 +10,8 @@ from django.core.files.storage import default_storage
 from django.test import override_settings
 
 from ground import clock as the_clock
+from ground.blobs import open_blob
 from ground.leases import LeaseLost, claim
-from routing.blobs import open_blob
 from routing.models import FilePricing, PricingState, Quote
 from routing.payloads import payload_name
 from routing.services.file_quotes import LeasedReading, price_next_file

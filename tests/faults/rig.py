@@ -20,9 +20,9 @@ from django.conf import settings
 from billing.models import Receipt
 from catalog.domain.records import Endpoint
 from ground import clock
+from ground.blobs import BlobWriter
 from ground.fault_points import FaultPoint, marker_of
 from ground.ids import new_public_id
-from routing.blobs import BlobWriter
 from routing.models import Batch, StoredFile, SubLane
 from routing.services.file_batches import create_file_batch
 from routing.services.files import keep_file, uploaded_blob_name

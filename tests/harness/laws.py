@@ -13,7 +13,7 @@ from billing.domain.money import round_pico_to_micro
 from billing.domain.records import HoldState, LineKind
 from billing.models import AccountKind, AttemptFact, Hold, LedgerLeg, LedgerTransaction, Receipt
 from billing.selectors import prove_ledger
-from routing.blobs import read_blob
+from ground.blobs import read_blob
 from routing.domain.pins import BatchPlan
 from routing.domain.row_lists import unpack_rows
 from routing.models import Batch, BatchStatus, JobState, ProviderJob, RowOutcome, StoredFile, SubLane

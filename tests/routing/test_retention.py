@@ -8,8 +8,8 @@ from django.core.files.storage import default_storage
 from django.db import OperationalError, connection
 
 from ground import clock as the_clock
+from ground.blobs import WrittenBlob, write_small
 from ground.ids import new_public_id
-from routing.blobs import WrittenBlob, write_small
 from routing.models import Quote, StoredFile
 from routing.payloads import open_payload, payload_name, placement_name
 from routing.services.batches import accept_quote

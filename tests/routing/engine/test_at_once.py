@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from django.db import transaction
 
+from ground.blobs import delete_blob
 from ground.leases import LeaseLost, claim, moving_on
-from routing.blobs import delete_blob
 from routing.models import Batch, BatchStatus, JobState, ProviderJob
 from routing.services import collect, finish
 from routing.tasks import collect_jobs, finish_batches, poll_jobs, start_sub_lanes, submit_jobs

@@ -12,8 +12,8 @@ import pytest
 from django.conf import settings
 from django.core.files.storage import default_storage
 
+from ground.blobs import BlobWriter, WrittenBlob, chunks_of, delete_overtaken, open_blob, read_blob
 from ground.leases import Keeper, LeaseLost, claim
-from routing.blobs import BlobWriter, WrittenBlob, chunks_of, delete_overtaken, open_blob, read_blob
 from routing.models import JobState, ProviderJob
 from tests.routing.engine.kit import STEPS, Engine, questions
 

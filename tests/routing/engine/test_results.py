@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 from billing.models import AttemptFact, Receipt
+from ground.blobs import delete_blob
 from ground.leases import LeaseLost, claim
-from routing.blobs import delete_blob
 from routing.models import BatchStatus, JobState, ProviderJob, SubLaneState
 from routing.services import collect
 from routing.services.outcomes import conclude_job
