@@ -76,7 +76,12 @@ def test_domain_records_are_frozen() -> None:
     loose = [
         f"{name_of(path)}:{node.name}"
         for path, tree in modules(
-            "routing/domain", "billing/domain", "catalog/domain", "webhooks/domain", "accounts/domain"
+            "routing/domain",
+            "billing/domain",
+            "billing/reconciliation/domain",
+            "catalog/domain",
+            "webhooks/domain",
+            "accounts/domain",
         )
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)

@@ -1,0 +1,131 @@
+"""Tables as rows of text: CSV (also gzipped) and Parquet, streamed, with their line numbers."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from billing.reconciliation.domain.records import BadLine, UnreadableFile
+from billing.reconciliation.domain.values import raw_text, row_hash
+
+_ROWS_AT_ONCE: Final = 4_096
+_COLUMNS_MAX: Final = 1_000
+_CELL_MAX_CHARACTERS: Final = 1_000_000
+# What AWS, FOCUS tools and databases write for "no value".
+_NULLS: Final = frozenset({"", "null", "NULL", "Null", "\\N"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRow:
+    """A row by its columns' names; a cell without a value is absent."""
+
+    line: int
+    cells: dict[str, str]
+    raw: str
+    row_hash: bytes
+
+
+def rows_of(
+    stream: BinaryIO, *, is_parquet: bool, needed: Sequence[str], delimiter: str = ","
+) -> Iterator[TableRow | BadLine]:
+    """Give the rows of a table, or what is wrong with them.
+
+    Raises:
+        UnreadableFile: It is no table, or lacks a column of ``needed``.
+    """
+    return _parquet_rows(stream, needed) if is_parquet else _csv_rows(stream, needed, delimiter)
+
+
+def _csv_rows(stream: BinaryIO, needed: Sequence[str], delimiter: str) -> Iterator[TableRow | BadLine]:
+    text = io.TextIOWrapper(_unpacked(stream), "utf-8-sig", errors="surrogateescape", newline="")
+    # One field may not be without end: a quote that is never closed would swallow the file.
+    csv.field_size_limit(_CELL_MAX_CHARACTERS)
+    reader = csv.reader(text, delimiter=delimiter, strict=True)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+    except csv.Error as error:
+        raise UnreadableFile(f"The header cannot be read: {error}.") from None
+    except (OSError, EOFError):
+        raise UnreadableFile("The gzip file is damaged.") from None
+    _check_header(header, needed)
+    while True:
+        line = reader.line_num + 1
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield BadLine(line=line, code="invalid_csv", message=f"The line is no CSV: {error}.", raw="")
+            continue
+        except (OSError, EOFError):
+            yield BadLine(line=line, code="truncated_file", message="The gzip file ends here, damaged.", raw="")
+            return
+        if row:
+            yield _csv_row(line, header, row, delimiter)
+
+
+def _csv_row(line: int, header: list[str], row: list[str], delimiter: str) -> TableRow | BadLine:
+    joined = delimiter.join(row)
+    if len(row) != len(header):
+        message = f"The line has {len(row)} cells, the header {len(header)}."
+        return BadLine(line=line, code="invalid_csv", message=message, raw=raw_text(joined))
+    if any("\udc80" <= character <= "\udcff" for character in joined):
+        return BadLine(line=line, code="invalid_encoding", message="The line is not UTF-8.", raw=raw_text(joined))
+    cells = {name: cell for name, cell in zip(header, row, strict=True) if cell.strip() not in _NULLS}
+    return TableRow(line=line, cells=cells, raw=raw_text(joined), row_hash=row_hash(*row))
+
+
+def _unpacked(stream: BinaryIO) -> BinaryIO:
+    buffered = io.BufferedReader(stream) if isinstance(stream, io.RawIOBase) else stream
+    magic = buffered.read(2)
+    buffered.seek(0)
+    return gzip.GzipFile(fileobj=buffered) if magic == b"\x1f\x8b" else buffered  # type: ignore[return-value]  # reads alike
+
+
+def _check_header(header: Sequence[str], needed: Sequence[str]) -> None:
+    if not header:
+        raise UnreadableFile("The file is empty.")
+    if len(header) > _COLUMNS_MAX:
+        raise UnreadableFile(f"The file has more than {_COLUMNS_MAX} columns.")
+    twice = next((name for name in header if name and header.count(name) > 1), None)
+    if twice is not None:
+        raise UnreadableFile(f"The column {twice[:60]!r} stands there twice.")
+    missing = [name for name in needed if name not in header]
+    if missing:
+        raise UnreadableFile(f"The file has no column {', '.join(missing)}.")
+
+
+def _parquet_rows(stream: BinaryIO, needed: Sequence[str]) -> Iterator[TableRow | BadLine]:
+    try:
+        table = pq.ParquetFile(stream)
+        header = table.schema_arrow.names
+        _check_header(header, needed)
+        line = 0
+        for batch in table.iter_batches(batch_size=_ROWS_AT_ONCE):
+            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                line += 1
+                texts = [cell_text(value) for value in row]
+                cells = {name: text for name, text in zip(header, texts, strict=True) if text not in _NULLS}
+                yield TableRow(line=line, cells=cells, raw=raw_text(",".join(texts)), row_hash=row_hash(*texts))
+    except (pa.ArrowException, OSError) as error:
+        raise UnreadableFile(f"The file is no readable Parquet: {str(error)[:120]}") from None
+
+
+def cell_text(value: Any) -> str:  # noqa: ANN401 -- what a file holds
+    """Give a Parquet value as a CSV would hold it; a double by its shortest text, which is exact for its reader."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return value.isoformat() if value.tzinfo else f"{value.isoformat()}+00:00"
+    if isinstance(value, date | Decimal):
+        return str(value)
+    return repr(value) if isinstance(value, float) else str(value)
