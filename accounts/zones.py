@@ -18,6 +18,16 @@ def _zone_names() -> frozenset[str]:
     return frozenset(zoneinfo.available_timezones())
 
 
+def zone_named(name: str) -> zoneinfo.ZoneInfo | None:
+    """Give a zone of the IANA list that this machine knows; None for any other name."""
+    return zoneinfo.ZoneInfo(name) if name in _zone_names() else None
+
+
+def reporting_zone_of(organisation: Organisation) -> zoneinfo.ZoneInfo:
+    """Give the zone in which an organisation's days are counted."""
+    return zone_named(organisation.reporting_zone) or zoneinfo.ZoneInfo("UTC")
+
+
 def zone_of(request: HttpRequest, organisation: Organisation | None) -> zoneinfo.ZoneInfo:
     """Give a member's or staff's own zone, else the browser's guess if it is one, else the organisation's, else UTC."""
     user = cast(User, request.user)

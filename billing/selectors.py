@@ -252,6 +252,22 @@ _LAWS = {
     "settled_batch_has_no_open_hold": """
         SELECT hold.id::text FROM billing_hold hold
         JOIN billing_receipt receipt ON receipt.batch_public_id = hold.batch_public_id WHERE hold.state = 'open'""",
+    "receipt_is_counted_once_as_usage": """
+        SELECT receipt.public_id FROM billing_receipt receipt LEFT JOIN usage_fact fact ON fact.receipt_id = receipt.id
+        GROUP BY receipt.id HAVING receipt.total_micro_usd
+            <> coalesce(sum(fact.usage_charge_micro_usd + fact.fee_micro_usd), 0)""",
+    "rolled_up_usage_is_the_sum_of_its_facts": """
+        WITH summed AS (
+            SELECT organisation_id, bucket_at, api_key_id, model_slug, lane_id, sum(request_count) AS request_count,
+                   sum(usage_charge_micro_usd + fee_micro_usd) AS charge, sum(input_tokens + cached_input_tokens
+                   + cache_write_tokens + output_tokens) AS tokens
+            FROM usage_fact GROUP BY 1, 2, 3, 4, 5
+        )
+        SELECT bucket_at::text FROM usage_rollup rollup
+        FULL JOIN summed USING (organisation_id, bucket_at, api_key_id, model_slug, lane_id)
+        WHERE (rollup.request_count, rollup.usage_charge_micro_usd + rollup.fee_micro_usd, rollup.input_tokens
+               + rollup.cached_input_tokens + rollup.cache_write_tokens + rollup.output_tokens)
+            IS DISTINCT FROM (summed.request_count, summed.charge, summed.tokens)""",
     "play_money_stays_in_its_own_book": """
         SELECT header.business_key FROM billing_ledgertransaction header
         JOIN accounts_organisation organisation ON organisation.id = header.organisation_id

@@ -16,6 +16,7 @@ from ninja.renderers import BaseRenderer
 
 from accounts.once import AnsweredBefore
 from billing.api import router as billing_router
+from billing.usage.api import router as usage_router
 from catalog.api import router as catalog_router
 from config.door import with_doors
 from config.errors import answer_to
@@ -138,5 +139,6 @@ api.add_decorator(keeping, mode="view")
 api.add_decorator(claiming, mode="operation")
 api.add_router("", routing_router)
 api.add_router("", billing_router)
+api.add_router("", usage_router)
 api.add_router("", catalog_router)
 api.add_router("", webhooks_router)

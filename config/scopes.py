@@ -20,6 +20,7 @@ _SCOPE_OF: Final[dict[str, Scope | None]] = {
     "deliveries": Scope.WEBHOOKS,
     "wallet": Scope.READ,
     "receipts": Scope.READ,
+    "usage": Scope.READ,
     "models": None,
 }
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})

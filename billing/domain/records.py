@@ -74,13 +74,14 @@ class ChargedGroup:
     """One model group at settlement: its primary lane, and the tokens of its rows that ended charged.
 
     ``lane_id`` is the primary lane's, also for rows that ran elsewhere; the rates in ``charged`` are its sell rates
-    as the quote pinned them.
+    as the quote pinned them. ``row_count`` says how many rows these are; it is not charged for and only counted.
     """
 
     group_key: str
     model_slug: str
     lane_id: str
     charged: tuple[ChargedTokens, ...]
+    row_count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +110,7 @@ class SettlementRequest:
     ``ceiling_micro_usd`` and ``quoted_fee_micro_usd`` are the quote's own (the ceiling includes the fee), summed over
     the groups that the batch holds; ``estimate_total_micro_usd`` is shown on the receipt. The same request again
     gives the same receipt: ``settled_at`` is not part of what is compared, so a retry may carry a later instant.
+    ``api_key_id`` is the key that the batch was accepted with, by which usage is told apart.
     """
 
     organisation_id: int
@@ -120,6 +122,7 @@ class SettlementRequest:
     quoted_fee_micro_usd: int
     estimate_total_micro_usd: int
     provider_costs: tuple[ProviderCost, ...]
+    api_key_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,8 +39,9 @@ def record_attempts(job: CollectedJob, attempts: Attempts) -> int:
 
 @transaction.atomic
 def ensure_partitions(at: datetime) -> None:
-    """Make the monthly partitions of ``attempt_fact`` for the month of ``at`` and the next two."""
-    call("lanehouse_ensure_month_partitions", ["attempt_fact", at], "regclass timestamptz")
+    """Make the monthly partitions of billing's facts for the month of ``at`` and the next two."""
+    for table in ("attempt_fact", "usage_fact", "usage_rollup"):
+        call("lanehouse_ensure_month_partitions", [table, at], "regclass timestamptz")
 
 
 def _recorded_rows(job: CollectedJob) -> Numbers:

@@ -14,6 +14,7 @@ from billing.domain.rating import RatedBatch, payable_by_account, rate_batch
 from billing.domain.records import SettlementRequest
 from billing.errors import PostingConflict
 from billing.models import Receipt
+from billing.usage.facts import fold_receipt
 from ground.ids import new_public_id
 
 _log = logging.getLogger(__name__)
@@ -23,8 +24,8 @@ _log = logging.getLogger(__name__)
 def settle_batch(request: SettlementRequest) -> Receipt:
     """Charge a batch, close its holds, post the house's cost, and give its receipt with its lines.
 
-    One round trip does all of it. What the holds do not cover takes what the wallet has beside other batches' holds;
-    the rest becomes a receivable. The same request again gives the same receipt.
+    One round trip does all of it, one more counts it as usage. What the holds do not cover takes what the wallet has
+    beside other batches' holds; the rest becomes a receivable. The same request again gives the same receipt.
 
     Raises:
         PostingConflict: The batch was settled before with other figures; its receipt stands.
@@ -51,6 +52,7 @@ def settle_batch(request: SettlementRequest) -> Receipt:
     if outcome == "conflict":
         raise PostingConflict(f"Batch {request.batch_public_id} was settled before with other figures.")
     if outcome == "settled":
+        fold_receipt(receipt_id, request)
         _ring(request, rated, receivable_micro_usd)
     return Receipt.objects.prefetch_related("lines").get(pk=receipt_id)
 

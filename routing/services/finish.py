@@ -10,7 +10,7 @@ from datetime import datetime
 import numpy as np
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet, Sum
+from django.db.models import Count, QuerySet, Sum
 
 from billing.domain.rating import charged_tokens
 from billing.domain.records import ChargedGroup, FeeCharge, SettlementRequest, TokenCounts
@@ -152,14 +152,14 @@ def _settle(lease: Lease, batch: Batch, files: _StitchedFiles) -> None:
         # Locked in the engine's one order: sub-lanes, then their batch.
         sub_lanes = list(SubLane.objects.select_for_update().filter(batch=batch).order_by("pk"))
         with moving_on(Batch, lease) as row:
-            totals = _tokens_by_group(batch)
+            totals = _charged_by_group(batch)
             receipt = settle_batch(_settlement(batch, plan, totals, charged_lanes, at))
             row.results_file = _file(batch, files.results, "results", at)
             row.output_file = _file(batch, files.output, "output", at)
             row.error_file = _file(batch, files.error, "error", at)
             row.receipt_id = receipt.public_id
             row.charge_micro_usd = receipt.total_micro_usd
-            for tokens in totals.values():
+            for tokens in (charged.tokens for charged in totals.values()):
                 row.input_tokens += (
                     tokens.input_tokens
                     + tokens.cached_input_tokens
@@ -197,8 +197,19 @@ def _reasoning_tokens(batch: Batch) -> int:
     return charged.aggregate(tokens=Sum("reasoning_tokens"))["tokens"] or 0
 
 
-def _tokens_by_group(batch: Batch) -> dict[int, TokenCounts]:
-    """Give the tokens of charged rows by model group."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Charged:
+    """The rows of a model group that are charged: how many, and their tokens."""
+
+    row_count: int
+    tokens: TokenCounts
+
+
+_NOTHING_CHARGED = _Charged(row_count=0, tokens=TokenCounts())
+
+
+def _charged_by_group(batch: Batch) -> dict[int, _Charged]:
+    """Give what is charged by model group."""
     rows = (
         _outcome_rows(batch)
         .filter(outcome="succeeded")
@@ -209,23 +220,27 @@ def _tokens_by_group(batch: Batch) -> dict[int, TokenCounts]:
             total_write_5m=Sum("cache_write_5m_tokens"),
             total_write_1h=Sum("cache_write_1h_tokens"),
             total_output=Sum("output_tokens"),
+            charged_count=Count("row"),
         )
         .order_by("group_index")
     )
     return {
-        row["group_index"]: TokenCounts(
-            input_tokens=int(row["total_input"]),
-            cached_input_tokens=int(row["total_cached"]),
-            cache_write_5m_tokens=int(row["total_write_5m"]),
-            cache_write_1h_tokens=int(row["total_write_1h"]),
-            output_tokens=int(row["total_output"]),
+        row["group_index"]: _Charged(
+            row_count=row["charged_count"],
+            tokens=TokenCounts(
+                input_tokens=int(row["total_input"]),
+                cached_input_tokens=int(row["total_cached"]),
+                cache_write_5m_tokens=int(row["total_write_5m"]),
+                cache_write_1h_tokens=int(row["total_write_1h"]),
+                output_tokens=int(row["total_output"]),
+            ),
         )
         for row in rows
     }
 
 
 def _settlement(
-    batch: Batch, plan: BatchPlan, totals: dict[int, TokenCounts], charged_lanes: set[tuple[int, str]], at: datetime
+    batch: Batch, plan: BatchPlan, totals: dict[int, _Charged], charged_lanes: set[tuple[int, str]], at: datetime
 ) -> SettlementRequest:
     return SettlementRequest(
         organisation_id=batch.organisation_id,
@@ -236,7 +251,8 @@ def _settlement(
                 group_key=group.group_key,
                 model_slug=group.model_slug,
                 lane_id=group.primary_lane_id,
-                charged=charged_tokens(totals.get(group.index, TokenCounts()), group.sell_rates),
+                charged=charged_tokens(totals.get(group.index, _NOTHING_CHARGED).tokens, group.sell_rates),
+                row_count=totals.get(group.index, _NOTHING_CHARGED).row_count,
             )
             for group in plan.groups
         ),
@@ -255,6 +271,7 @@ def _settlement(
         quoted_fee_micro_usd=plan.fee_micro_usd,
         estimate_total_micro_usd=batch.total_estimate_micro_usd,
         provider_costs=provider_costs_of_batch(organisation_id=batch.organisation_id, batch_id=batch.pk),
+        api_key_id=batch.api_key_id,
     )
 
 

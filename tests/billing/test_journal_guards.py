@@ -234,6 +234,7 @@ def taken(amount: int, into: str = "revenue_usage") -> str:
         UNION ALL SELECT 7000, 2, id, {amount} FROM house"""
 
 
+COUNTED = "SELECT billing_fold_usage(array_agg(id), '{NULL}', '{[]}') FROM billing_receipt"
 SETTLING = header("settle:batch_9", kind="settlement")
 
 
@@ -266,7 +267,14 @@ SETTLING = header("settle:batch_9", kind="settlement")
             (SETTLING, taken(5, "revenue_fee"), raw_receipt("batch_9", total=5, line_count=1), raw_line(5)),
             "receipt_equals_its_posting",
         ),
-        ((SETTLING, taken(5), raw_receipt("batch_9", total=5, line_count=1), raw_line(5)), "nothing"),
+        (
+            (SETTLING, taken(5), raw_receipt("batch_9", total=5, line_count=1), raw_line(5)),
+            "receipt_is_counted_as_usage",
+        ),
+        (
+            (SETTLING, taken(5), raw_receipt("batch_9", total=5, line_count=1), raw_line(5), COUNTED),
+            "nothing",
+        ),
     ],
 )
 def test_a_receipt_equals_its_lines_and_its_posting(

@@ -22,7 +22,7 @@ def settled(organisation: Organisation) -> Organisation:
 def test_the_books_of_a_working_house_hold(settled: Organisation) -> None:
     proof = prove_ledger()
     assert proof.holds
-    assert len(proof.checks) == 11
+    assert len(proof.checks) == 13
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,13 @@ def test_the_books_of_a_working_house_hold(settled: Organisation) -> None:
         (
             """UPDATE billing_receipt SET total_micro_usd = 319, usage_charge_micro_usd = 299;
             UPDATE billing_receiptline SET amount_micro_usd = 299 WHERE kind = 'input'""",
-            {"receipt_equals_its_posting"},
+            {"receipt_equals_its_posting", "receipt_is_counted_once_as_usage"},
         ),
+        (
+            "UPDATE usage_fact SET settled_at = settled_at, fee_micro_usd = 1",
+            {"receipt_is_counted_once_as_usage", "rolled_up_usage_is_the_sum_of_its_facts"},
+        ),
+        ("UPDATE usage_rollup SET request_count = 7", {"rolled_up_usage_is_the_sum_of_its_facts"}),
         ("DELETE FROM billing_receipt", {"settlement_has_one_receipt"}),
         (
             "UPDATE billing_hold SET batch_public_id = 'batch_3' WHERE state = 'settled'",
