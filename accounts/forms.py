@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import ValidationError
 
+from accounts.audit_pages import AuditChoice
+from accounts.domain.audit import Area
 from accounts.domain.scopes import SAID
-from accounts.models import Organisation, OrganisationKind
+from accounts.models import ActorKind, Organisation, OrganisationKind
 from accounts.selectors import KeyState
 from accounts.services.organisations import KEY_NAME_MAX_CHARACTERS
 from accounts.services.sign_in import Try, address_of
-from ground.filters import ListFilterForm
+from ground.filters import DaysForm, ListFilterForm
 
 _LIVE, _TEST = "live", "test"
 _KINDS = {_LIVE: OrganisationKind.CUSTOMER, _TEST: OrganisationKind.TEST}
@@ -108,3 +113,37 @@ class KeyFilterForm(ListFilterForm):
         """Give what a valid form asks of the list."""
         cleaned = self.cleaned_data
         return {"text": cleaned["text"], "state": cleaned["state"], "kind": _KINDS.get(cleaned["kind"], "")}
+
+
+class AuditFilterForm(DaysForm):
+    """Which entries of the audit log to show."""
+
+    text = forms.CharField(
+        label="Object, action, person or reason",
+        required=False,
+        max_length=200,
+        widget=forms.TextInput({"type": "search"}),
+    )
+    area = forms.ChoiceField(label="About", required=False)
+    actor_kind = forms.ChoiceField(label="By", required=False, choices=[("", "Anybody"), *ActorKind.choices])
+    customer = forms.CharField(label="Customer's id or namespace", required=False, max_length=40)
+    field_order = ("text", "area", "actor_kind", "customer", "since", "until")
+
+    def __init__(self, *args: Any, is_own: bool, areas: Sequence[Area] = (), **kwargs: Any) -> None:  # noqa: ANN401 -- Django's signature
+        super().__init__(*args, **kwargs)
+        offered = [(area.value, area.value.replace("_", " ").capitalize()) for area in areas or tuple(Area)]
+        self.fields["area"].choices = [("", "Everything"), *offered]  # type: ignore[attr-defined]  # a ChoiceField
+        if is_own:
+            del self.fields["customer"]
+
+    def choice(self, within: AuditChoice, zone: ZoneInfo) -> AuditChoice:
+        """Give the entries that a valid form asks for, within what its reader may see."""
+        cleaned = self.cleaned_data
+        return replace(
+            within,
+            area=cleaned["area"],
+            text=cleaned["text"],
+            actor_kind=cleaned["actor_kind"],
+            customer=cleaned.get("customer", ""),
+            span=self.span(zone),
+        )

@@ -234,3 +234,60 @@ class KeptCall(models.Model):
 
     def __str__(self) -> str:
         return f"{self.organisation_id}:{self.route}"
+
+
+class ActorKind(models.TextChoices):
+    """Whose hand an action was: a person's, a program's with a key, or the product's own (commands, sweeps)."""
+
+    USER = "user", "A person"
+    KEY = "key", "An API key"
+    SYSTEM = "system", "The system"
+
+
+class AuditEntry(models.Model):
+    """One action of staff, members or keys, written in its own transaction (``accounts.audit``) and never changed.
+
+    ``changes`` is {field: [from, to]}. Names and roles are kept as they were then.
+    """
+
+    public_id = models.CharField(max_length=40, unique=True)
+    # The database's clock, set by a trigger.
+    at = models.DateTimeField()
+    actor_kind = models.CharField(max_length=10, choices=ActorKind)
+    user = models.ForeignKey(User, models.PROTECT, null=True, related_name="+", db_index=False)
+    api_key = models.ForeignKey(ApiKey, models.PROTECT, null=True, related_name="+", db_index=False)
+    actor_name = models.CharField(max_length=120)
+    # Empty for keys and the system.
+    actor_role = models.CharField(max_length=12)
+    is_staff = models.BooleanField()
+    organisation = models.ForeignKey(Organisation, models.PROTECT, null=True, related_name="+", db_index=False)
+    action = models.CharField(max_length=60)
+    object_type = models.CharField(max_length=40)
+    object_id = models.CharField(max_length=250)
+    changes = models.JSONField(default=dict)
+    reason = models.CharField(max_length=500)
+    request_id = models.CharField(max_length=64)
+    address = models.CharField(max_length=64)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(actor_kind="user", user__isnull=False, api_key__isnull=True)
+                | Q(actor_kind="key", user__isnull=True, api_key__isnull=False)
+                | Q(actor_kind="system", user__isnull=True, api_key__isnull=True),
+                name="audit_entry_names_its_actor",
+            ),
+            models.CheckConstraint(
+                condition=Q(action__regex=r"^[a-z_]+\.[a-z_]+$"), name="audit_action_is_a_dotted_word"
+            ),
+        ]
+        indexes: ClassVar = [
+            # An organisation's own log, newest first.
+            models.Index(fields=["organisation", "-id"], name="audit_of_organisation"),
+            # What was done to one thing, and one kind of action.
+            models.Index(fields=["object_id", "-id"], name="audit_of_object"),
+            models.Index(fields=["action", "-id"], name="audit_of_action"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.public_id}"

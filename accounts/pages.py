@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import resolve_url
 from django_htmx.middleware import HtmxDetails
 
@@ -19,9 +19,9 @@ from accounts.selectors import membership_of
 from ground.errors import NotFound
 
 Parameters = ParamSpec("Parameters")
-MemberView = Callable[Concatenate[HttpRequest, Membership, Parameters], HttpResponse]
-StaffView = Callable[Concatenate[HttpRequest, User, Parameters], HttpResponse]
-View = Callable[Concatenate[HttpRequest, Parameters], HttpResponse]
+MemberView = Callable[Concatenate[HttpRequest, Membership, Parameters], HttpResponseBase]
+StaffView = Callable[Concatenate[HttpRequest, User, Parameters], HttpResponseBase]
+View = Callable[Concatenate[HttpRequest, Parameters], HttpResponseBase]
 
 
 def to_sign_in(request: HttpRequest) -> HttpResponse:
@@ -43,7 +43,7 @@ def member_page(view: MemberView[Parameters]) -> View[Parameters]:
     """
 
     @wraps(view)
-    def seen(request: HttpRequest, *args: Parameters.args, **kwargs: Parameters.kwargs) -> HttpResponse:
+    def seen(request: HttpRequest, *args: Parameters.args, **kwargs: Parameters.kwargs) -> HttpResponseBase:
         if not request.user.is_authenticated:
             return to_sign_in(request)
         try:
@@ -63,7 +63,7 @@ def role_page(*roles: MemberRole) -> Callable[[MemberView[Parameters]], View[Par
         @wraps(view)
         def checked(
             request: HttpRequest, membership: Membership, *args: Parameters.args, **kwargs: Parameters.kwargs
-        ) -> HttpResponse:
+        ) -> HttpResponseBase:
             if membership.role not in roles:
                 raise PermissionDenied(f"This page is for the role {' or '.join(roles)}.")
             return view(request, membership, *args, **kwargs)
@@ -78,7 +78,7 @@ def staff_page(*roles: StaffRole) -> Callable[[StaffView[Parameters]], View[Para
 
     def decorate(view: StaffView[Parameters]) -> View[Parameters]:
         @wraps(view)
-        def seen(request: HttpRequest, *args: Parameters.args, **kwargs: Parameters.kwargs) -> HttpResponse:
+        def seen(request: HttpRequest, *args: Parameters.args, **kwargs: Parameters.kwargs) -> HttpResponseBase:
             if not request.user.is_authenticated:
                 return to_sign_in(request)
             user = request.user

@@ -1,9 +1,9 @@
-"""Sign-in and sign-out, and the pages of API keys."""
+"""Sign-in and sign-out, and the pages of API keys and of the audit log."""
 
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from accounts.views import keys
+from accounts.views import audit, keys
 from accounts.views.sign_in import SignIn
 
 app_name = "accounts"
@@ -13,4 +13,10 @@ urlpatterns = [
     path("app/keys/", keys.key_list, name="key-list"),
     path("app/keys/new/", keys.key_new, name="key-new"),
     path("app/keys/<str:key_id>/revoke/", keys.key_revoke, name="key-revoke"),
+    path("ops/audit/", audit.staff_log, name="audit"),
+    path("ops/audit/csv", audit.staff_log, name="audit-csv"),
+    path("fin/audit/", audit.finance_log, name="finance-audit"),
+    path("fin/audit/csv", audit.finance_log, name="finance-audit-csv"),
+    path("app/settings/audit/", audit.own_log, name="own-audit"),
+    path("app/settings/audit/csv", audit.own_log, name="own-audit-csv"),
 ]

@@ -7,8 +7,9 @@ import io
 from datetime import UTC
 from zoneinfo import ZoneInfo
 
-from billing.domain.cells import exact_usd_cell, text_cell, usd_cell
+from billing.domain.cells import exact_usd_cell, usd_cell
 from billing.models import Receipt, ReceiptLine
+from ground.cells import text_cell
 
 _ENDS_IN_SECONDS = "%Y-%m-%d %H:%M:%S"
 

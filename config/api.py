@@ -14,6 +14,7 @@ from ninja.operation import Operation
 from ninja.parser import Parser
 from ninja.renderers import BaseRenderer
 
+from accounts.audit import acts_with
 from accounts.once import AnsweredBefore
 from billing.api import router as billing_router
 from billing.usage.api import router as usage_router
@@ -115,6 +116,8 @@ def authenticate(request: HttpRequest) -> TakenCall:
     if not key:
         raise AuthenticationFailed("An API key is needed: send 'Authorization: Bearer sk-lh-...'.")
     caller = take_call(key)
+    assert caller.api_key is not None, "a call of the API comes with a key"
+    acts_with(caller.api_key)
     request.META[LIMITS] = caller.limits
     caller.limits.check()
     check_scope(caller, str(request.method), request.path)

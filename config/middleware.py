@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.cache import patch_vary_headers
 
+from accounts.audit import Hand, acting
+from accounts.models import User
+from accounts.services.sign_in import address_of
 from ground import clock
 from ground.ids import new_public_id
 
@@ -55,3 +59,22 @@ class PageHeadersMiddleware:
         elif request.path.startswith("/v1/"):
             response.headers.setdefault("Cache-Control", "no-store")
         return response
+
+
+class ActingMiddleware:
+    """Lets what a request does be done in its caller's name, for the audit log; the user is read only if asked for."""
+
+    def __init__(self, get_response: type_of_next) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer, with the hand set meanwhile."""
+
+        def user() -> User | None:
+            found: Any = request.user
+            return found if found.is_authenticated else None
+
+        with acting(
+            Hand(request_id=request.META["lanehouse.request_id"], address=address_of(request)[:64], user_of=user)
+        ):
+            return self._get_response(request)

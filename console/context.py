@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from accounts.models import Membership, StaffRole, User
 from accounts.selectors import membership_of
+from accounts.views.audit import OWN_READERS
 from accounts.views.keys import READERS
 from accounts.zones import zone_of
 from billing.views.shown import may_read_money
@@ -54,8 +55,17 @@ def _sections(user: User, membership: Membership | None) -> list[dict[str, Any]]
         batches = _link("any-batches", "Batches", "routing:any-batch-list", "activity", "g o")
         lanes = _link("lanes", "Lanes", "catalog:lane-list", "route", "g l")
         sla = _link("sla", "SLA wall", "catalog:wall", "chart-bar", "g s")
-        sections.append({"label": "Operate", "links": [batches, lanes, sla]})
+        links = [batches, lanes, sla]
+        if user.staff_role != StaffRole.SUPPORT:
+            links.append(_link("audit", "Audit log", "accounts:audit", "shield-check", "g t"))
+        sections.append({"label": "Operate", "links": links})
+    if user.staff_role in {StaffRole.FINANCE, StaffRole.SUPERADMIN}:
+        sections.append({"label": "Finance", "links": _finance_links()})
     return sections
+
+
+def _finance_links() -> list[dict[str, str]]:
+    return [_link("finance-audit", "Finance audit", "accounts:finance-audit", "shield-check", "")]
 
 
 def _customer_links(membership: Membership) -> list[dict[str, str]]:
@@ -70,6 +80,8 @@ def _customer_links(membership: Membership) -> list[dict[str, str]]:
     links.append(_link("webhooks", "Webhooks", "webhooks:endpoint-list", "webhook", "g w"))
     if membership.role in READERS:
         links.append(_link("keys", "API keys", "accounts:key-list", "key", "g k"))
+    if membership.role in OWN_READERS:
+        links.append(_link("own-audit", "Audit log", "accounts:own-audit", "shield-check", "g a"))
     return links
 
 

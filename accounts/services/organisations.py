@@ -8,6 +8,8 @@ from typing import Final
 
 from django.db import transaction
 
+from accounts.audit import record
+from accounts.domain.audit import changed
 from accounts.domain.keys import NewKey, make_key
 from accounts.models import ApiKey, Membership, Organisation, OrganisationKind, User
 from accounts.selectors import usable_key_count
@@ -32,15 +34,32 @@ def create_organisation(*, slug: str, name: str, at: datetime) -> Organisation:
         twin_of=organisation,
         created_at=at,
     )
+    record(
+        "organisation.created",
+        object_type="organisation",
+        object_id=organisation.public_id,
+        organisation=organisation,
+        changes=changed({"slug": None, "name": None}, {"slug": slug, "name": name}),
+    )
     return organisation
 
 
 @transaction.atomic
 def add_member(*, organisation: Organisation, user: User, role: str, at: datetime) -> Membership:
     """Make a user a member, or change the role of one who is."""
+    before = Membership.objects.select_for_update().filter(organisation=organisation, user=user).first()
     membership, _ = Membership.objects.update_or_create(
         organisation=organisation, user=user, defaults={"role": role}, create_defaults={"role": role, "created_at": at}
     )
+    changes = changed({"role": before.role if before else None}, {"role": role})
+    if changes:
+        record(
+            "member.role_set",
+            object_type="member",
+            object_id=user.email,
+            organisation=organisation,
+            changes=changes,
+        )
     return membership
 
 
@@ -85,6 +104,18 @@ def create_api_key(
         created_at=at,
         expires_at=at + lifetime if lifetime else None,
     )
+    record(
+        "key.created",
+        object_type="api_key",
+        object_id=key.public_id,
+        organisation=organisation,
+        changes={
+            "name": (None, name),
+            "scopes": (None, key.scopes),
+            "expires_at": (None, key.expires_at.isoformat() if key.expires_at else None),
+        },
+        user=created_by,
+    )
     return key, new
 
 
@@ -99,4 +130,11 @@ def revoke_api_key(*, organisation: Organisation, public_id: str, at: datetime) 
     if key.revoked_at is None:
         key.revoked_at = at
         key.save(update_fields=["revoked_at"])
+        record(
+            "key.revoked",
+            object_type="api_key",
+            object_id=public_id,
+            organisation=organisation,
+            changes={"state": ("active", "revoked")},
+        )
     return key

@@ -1,4 +1,4 @@
-"""Cells of CSV files: numbers stay numbers, and no text becomes a formula in a spreadsheet."""
+"""Cells of CSV files that hold money: numbers stay numbers (of text: ``ground.cells``)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,6 @@ from billing.domain.money import PICO_PER_MICRO
 
 _MICRO_PER_USD = 1_000_000
 _PICO_PER_USD = _MICRO_PER_USD * PICO_PER_MICRO
-# What a spreadsheet may take for the beginning of a formula, or strip to get at one.
-_BEGINNINGS = ("=", "+", "-", "@", "\t", "\r", "\n")
-
-
-def text_cell(text: str) -> str:
-    """Give text that a spreadsheet shows as it is: what looks like a formula gets an apostrophe before it."""
-    return f"'{text}" if text.startswith(_BEGINNINGS) else text
 
 
 def usd_cell(micro_usd: int) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from accounts.audit import record
 from accounts.models import Organisation, User
 from billing.database import call
 from billing.domain.records import TopUp
@@ -63,6 +64,18 @@ def record_top_up(
     )
     if outcome == "conflict":
         raise PostingConflict("This reference was recorded before with another amount.", param="reference")
+    if outcome == "recorded":
+        record(
+            "top_up.recorded",
+            object_type="top_up",
+            object_id=reference,
+            organisation=organisation,
+            changes={
+                "wallet_micro_usd": (None, wallet_micro_usd),
+                "receivable_micro_usd": (None, receivable_micro_usd),
+            },
+            user=recorded_by,
+        )
     return TopUp(
         transaction_id=transaction_id,
         wallet_micro_usd=wallet_micro_usd,

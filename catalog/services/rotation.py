@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 
+from accounts.audit import record
 from accounts.models import User
 from catalog.domain.records import Rotation
 from catalog.models import Lane, LaneRotation
@@ -49,6 +50,14 @@ def rotate_lane(model_slug: str, lane_id: str, rotation: Rotation, reason: str, 
         reason=reason,
         changed_at=at,
         changed_by=user,
+    )
+    record(
+        "lane.rotated",
+        object_type="lane",
+        object_id=f"{model_slug}/{lane_id}",
+        changes={"rotation": (lane.rotation, rotation.value)},
+        reason=reason,
+        user=user,
     )
     lane.rotation = rotation.value
     lane.rotation_reason = reason

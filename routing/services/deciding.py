@@ -7,6 +7,7 @@ import logging
 from django.db import transaction
 from django.db.models import F
 
+from accounts.audit import record
 from accounts.models import User
 from ground import clock
 from ground.errors import InvalidRequest, NotFound
@@ -55,6 +56,15 @@ def decide_unclear_job(
     job.save()
     UnclearDecision.objects.create(
         job=job, choice=choice, batch_ref=job.batch_ref, reason=reason, decided_by=user, decided_at=clock.now()
+    )
+    record(
+        "job.decided",
+        object_type="provider_job",
+        object_id=token,
+        organisation=job.batch.organisation,
+        changes={"state": ("unclear", str(choice)), "batch_ref": (None, job.batch_ref)},
+        reason=reason,
+        user=user,
     )
     follow_jobs(job.sub_lane_id)
     _log.warning("job %s was unclear: user %d decided %s %s", token, user.pk, choice, job.batch_ref)

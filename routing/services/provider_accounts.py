@@ -7,6 +7,8 @@ from datetime import datetime
 from django.conf import settings
 from django.db import transaction
 
+from accounts.audit import record
+from accounts.domain.audit import Change, changed
 from ground.secrets import decrypt, encrypt
 from routing.models import ProviderAccount
 from routing.providers import base
@@ -25,10 +27,21 @@ def set_provider_account(
 ) -> ProviderAccount:
     """Make or change the account of a provider for one kind of organisation; the key is stored encrypted."""
     values = {"name": name, "base_url": base_url, "api_key_encrypted": encrypt(api_key), "project": project}
+    before = ProviderAccount.objects.select_for_update().filter(provider=provider, kind=kind).first()
     account, _ = ProviderAccount.objects.update_or_create(
         provider=provider, kind=kind, defaults=values, create_defaults={**values, "created_at": at}
     )
+    changes = changed(_said(before), _said(account))
+    if before is not None and decrypt(bytes(before.api_key_encrypted)) != api_key:
+        changes["api_key"] = ("one", "another")
+    if changes:
+        record("provider.account_set", object_type="provider_account", object_id=name, changes=changes)
     return account
+
+
+def _said(account: ProviderAccount | None) -> dict[str, Change]:
+    names = ("name", "base_url", "project")
+    return {name: getattr(account, name) if account else None for name in names}
 
 
 def opened(account: ProviderAccount, *, upload_bytes: int = 0) -> base.Provider:

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from django.db import IntegrityError, transaction
 
+from accounts.audit import record
+from accounts.domain.audit import Change, Changes, changed
 from accounts.models import ApiKey, Organisation, User
 from ground import clock
 from ground.errors import InvalidRequest, NotFound
@@ -65,6 +67,7 @@ def create_workflow(organisation: Organisation, wanted: WorkflowProfile, author:
             )
     except IntegrityError:
         raise InvalidRequest(f"There is a workflow {checked.name!r} already.", param="name") from None
+    _record("workflow.created", workflow, {"name": (None, checked.name)}, author)
     return _add_version(workflow, checked, author)
 
 
@@ -88,6 +91,7 @@ def update_workflow(organisation: Organisation, reference: str, author: Author, 
         return current
     current.workflow.version_number += 1
     current.workflow.save(update_fields=["version_number"])
+    _record("workflow.changed", current.workflow, changed(_said(current.profile), _said(wanted)), author)
     return _add_version(current.workflow, wanted, author)
 
 
@@ -101,7 +105,31 @@ def archive_workflow(organisation: Organisation, reference: str) -> WorkflowVers
     current = _locked(organisation, reference)
     current.workflow.archived_at = clock.now()
     current.workflow.save(update_fields=["archived_at"])
+    _record("workflow.archived", current.workflow, {"state": ("in use", "archived")}, Author())
     return current
+
+
+def _record(action: str, workflow: Workflow, changes: Changes, author: Author) -> None:
+    record(
+        action,
+        object_type="workflow",
+        object_id=workflow.public_id,
+        organisation=workflow.organisation,
+        changes=changes,
+        user=author.user,
+    )
+
+
+def _said(profile: WorkflowProfile) -> dict[str, Change]:
+    """Give a profile's fields flat, as the audit log compares them."""
+    own: dict[str, Change] = {
+        "penalty_micro_usd_per_minute": profile.penalty_micro_usd_per_minute,
+        "penalty_micro_usd_per_percent": profile.penalty_micro_usd_per_percent,
+        "fan_out": profile.fan_out,
+        "webhook_mode": profile.webhook_mode.value,
+    }
+    constraints = profile.constraints
+    return own | {field.name: _stored(getattr(constraints, field.name)) for field in fields(constraints)}
 
 
 def _locked(organisation: Organisation, reference: str) -> WorkflowVersion:

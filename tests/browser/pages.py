@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 from routing.models import Batch
 from routing.services.file_batches import validate_next_batch
 from routing.services.file_quotes import price_next_file
+from tests.browser.audit_pages import NOT_OF_AUDIT, OF_AUDIT
 from tests.browser.batch_pages import OF_BATCHES
 from tests.browser.cases import PageCase, Role, World
 from tests.browser.key_pages import OF_KEYS
@@ -184,6 +185,7 @@ PAGES = (
         status=403,
     ),
     *_OF_WEBHOOKS,
+    *OF_AUDIT,
     *OF_BATCHES,
     *OF_KEYS,
     *OF_MONEY,
@@ -200,6 +202,7 @@ NOT_PAGES = {
     "webhooks:endpoint-test": "takes a POST",
     "webhooks:delivery-resend": "takes a POST",
     "routing:batch-file": "a download",
+    **NOT_OF_AUDIT,
     **NOT_OF_MONEY,
     **NOT_OF_QUOTES,
 }

@@ -15,6 +15,7 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce
 
+from accounts.audit import record
 from accounts.models import Organisation
 from ground import clock, secrets
 from ground.errors import InvalidRequest
@@ -177,6 +178,12 @@ def request_resend(organisation: Organisation, delivery_id: str, *, requested_by
         row.resumes_at, row.due_at = row.due_at, at
         row.resend_requested_at, row.resend_requested_by = at, requested_by
         row.save(update_fields=["resumes_at", "due_at", "resend_requested_at", "resend_requested_by"])
+        record(
+            "webhook.resend_requested",
+            object_type="webhook_delivery",
+            object_id=delivery_id,
+            organisation=organisation,
+        )
         wake("webhooks.deliver_due")
     return delivery_by_id(organisation, delivery_id)
 

@@ -11,6 +11,8 @@ import orjson
 from django.conf import settings
 from django.db import transaction
 
+from accounts.audit import record
+from accounts.domain.audit import Change, Changes, changed
 from accounts.models import Organisation
 from ground import clock, secrets
 from ground.errors import InvalidRequest, NotFound
@@ -57,6 +59,7 @@ def create_endpoint(
         created_at=at,
         updated_at=at,
     )
+    _record("webhook.created", endpoint, changed(dict.fromkeys(_said(endpoint)), _said(endpoint)))
     return endpoint, text
 
 
@@ -77,6 +80,7 @@ def update_endpoint(
         InvalidRequest: ``invalid_url``, or an unknown event type.
     """
     endpoint = _locked(organisation, public_id)
+    before = _said(endpoint)
     if url is not None:
         endpoint.url = _checked_url(url)
     if name is not None:
@@ -92,6 +96,9 @@ def update_endpoint(
         wake("webhooks.deliver_due")
     endpoint.updated_at = at
     endpoint.save()
+    changes = changed(before, _said(endpoint))
+    if changes:
+        _record("webhook.changed", endpoint, changes)
     return endpoint
 
 
@@ -107,6 +114,7 @@ def delete_endpoint(organisation: Organisation, public_id: str) -> None:
     endpoint.state, endpoint.state_reason, endpoint.state_changed_at = EndpointState.DELETED, "", at
     endpoint.previous_secret = endpoint.previous_secret_until = None
     endpoint.save()
+    _record("webhook.deleted", endpoint, {"state": ("there", "deleted")})
     # A statement of its own, after the endpoint's lock: it sees what was published while this waited.
     open_ones = Delivery.objects.filter(endpoint=endpoint, due_at__isnull=False)
     nothing_due = {"due_at": None, "resumes_at": None, "resend_requested_at": None, "resend_requested_by": ""}
@@ -137,6 +145,8 @@ def rotate_secret(
     endpoint.secret_generation += 1
     endpoint.updated_at = at
     endpoint.save()
+    overlap_seconds = int(overlap.total_seconds())
+    _record("webhook.secret_rotated", endpoint, {"old_secret_valid_seconds": (None, overlap_seconds)})
     return endpoint, text
 
 
@@ -162,6 +172,26 @@ def send_test_event(organisation: Organisation, public_id: str, *, type: str = T
     if delivery is None:
         raise InvalidRequest("The endpoint is disabled: enable it to send a test event.")
     return delivery
+
+
+def _record(action: str, endpoint: Endpoint, changes: Changes) -> None:
+    record(
+        action,
+        object_type="webhook_endpoint",
+        object_id=endpoint.public_id,
+        organisation=endpoint.organisation,
+        changes=changes,
+    )
+
+
+def _said(endpoint: Endpoint) -> dict[str, Change]:
+    """Give an endpoint's settings as the audit log compares them; an address's query may hold a token."""
+    return {
+        "url": endpoint.url.partition("?")[0],
+        "name": endpoint.name,
+        "event_types": list(endpoint.event_types),
+        "state": str(endpoint.state),
+    }
 
 
 def _locked(organisation: Organisation, public_id: str) -> Endpoint:
