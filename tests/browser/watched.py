@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -25,7 +25,17 @@ document.addEventListener("securitypolicyviolation", (event) => {
 _REVIEWED = {
     "color-contrast": "cells that scroll under a sticky column; tests/console checks every pair of tokens",
 }
+# Put into words in the page: a table of a thousand cells has a megabyte of results.
+_JUDGE = """
+async ({tags, reviewed}) => {
+  const found = await axe.run(document, {runOnly: tags, resultTypes: ["violations", "incomplete"]});
+  const unsure = found.incomplete.filter((item) => !reviewed.includes(item.id));
+  return [...found.violations, ...unsure].flatMap((item) => item.nodes.map((node) =>
+    `${item.id}: ${node.target} ${node.html.slice(0, 160)} ${(node.failureSummary || "").slice(0, 200)}`));
+}
+"""
 _WAIT_MS = 10_000
+_HEIGHT = 900
 # Day, month, year, and the button of the calendar.
 _PARTS_OF_A_DATE = 4
 
@@ -105,20 +115,18 @@ class Watched:
 
     def violations(self) -> list[str]:
         """What axe finds wrong, one line a node."""
-        self.page.evaluate(_AXE)
-        found: dict[str, Any] = self.page.evaluate(
-            "(tags) => axe.run(document, {runOnly: tags, resultTypes: ['violations', 'incomplete']})", _TAGS
-        )
-        unsure = [item for item in found["incomplete"] if item["id"] not in _REVIEWED]
-        return [
-            f"{item['id']}: {node['target']} {node['html'][:160]} {node.get('failureSummary', '')[:200]}"
-            for item in [*found["violations"], *unsure]
-            for node in item["nodes"]
-        ]
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(_AXE)
+        found: list[str] = self.page.evaluate(_JUDGE, {"tags": _TAGS, "reviewed": list(_REVIEWED)})
+        return found
 
-    def scrolls_sideways_at(self, width: int) -> bool:
-        """Say whether the page is wider than a window of this width."""
-        self.page.set_viewport_size({"width": width, "height": 900})
+    def turn_into(self, theme: Theme, width: int) -> None:
+        """Be a window of another theme and width; the page stays what it is."""
+        self.page.emulate_media(color_scheme=theme)
+        self.page.set_viewport_size({"width": width, "height": _HEIGHT})
+
+    def scrolls_sideways(self) -> bool:
+        """Say whether the page is wider than its window."""
         root = self.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
         return bool(root[0] > root[1])
 
@@ -185,7 +193,7 @@ class Watched:
 def open_watched(browser: Browser, base_url: str, viewer: Viewer) -> Watched:
     """Open a window; a viewer with a user is signed in already."""
     context = browser.new_context(
-        viewport={"width": viewer.width, "height": 900},
+        viewport={"width": viewer.width, "height": _HEIGHT},
         color_scheme=viewer.theme,
         timezone_id=viewer.zone,
         reduced_motion="reduce",
