@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test test-faults test-browser test-slow check bench lock
+.PHONY: run test test-faults test-browser test-slow check bench lock rows
 
 run: .venv/run.stamp
 	@exec $(BIN)/python -m config.supervisor
@@ -33,6 +33,11 @@ bench: .venv/dev.stamp
 lock: .venv/dev.stamp
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate requirements/run.in -o requirements/run.txt
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate requirements/dev.in -o requirements/dev.txt
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate requirements/rows.in -o requirements/rows.txt
+
+# After a change of routing/domain/jsonl/rows.c: compiles it to the WebAssembly that is in the tree.
+rows: .venv/dev.stamp
+	@scripts/build_rows
 
 .venv/run.stamp: requirements/run.txt
 	@scripts/install run

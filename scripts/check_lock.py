@@ -40,7 +40,7 @@ def main() -> int:
     """Print what is wrong; give 1 if anything is."""
     problems = []
     run_pins, _ = pinned(FOLDER / "run.txt")
-    for name in ("run", "dev"):
+    for name in ("run", "dev", "rows"):
         pins, without_hash = pinned(FOLDER / f"{name}.txt")
         problems += [f"{name}.txt: {package} has no hash" for package in without_hash]
         known = {**run_pins, **pins}

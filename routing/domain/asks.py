@@ -15,13 +15,13 @@ from catalog.domain.records import Lane
 from routing.domain.jsonl.table import RowTable
 from routing.domain.parameters.judgement import LaneJudgement, judge
 from routing.domain.parameters.lanes import Family, family_of
-from routing.domain.parameters.needs import PlainRow, gather_needs
+from routing.domain.parameters.needs import Alike, PlainRow, gather_needs
 from routing.domain.plan import QuotedGroup
 from routing.domain.scoring import GroupDemand
 from routing.domain.splitting import Share
 
 Body = Mapping[str, Raw] | PlainRow
-Bodies = Iterable[Body]
+Bodies = Iterable[Alike]
 _CARRIES_ALL = frozenset({Family.OPENAI, Family.AZURE})
 
 
@@ -37,8 +37,8 @@ def judge_lanes(lanes: Sequence[Lane], bodies: Callable[[], Bodies]) -> dict[str
 
     Args:
         lanes: Lanes of one model.
-        bodies: Gives the rows' bodies by name; called only if a lane needs a look, for it costs each row that is
-            not plain a decode.
+        bodies: Gives what the rows ask by; called only if a lane needs a look, for it costs each row that is not
+            plain a decode.
     """
     families = {lane.lane_id: family_of(lane.provider, lane.model_id) for lane in lanes}
     looking = [lane for lane in lanes if families[lane.lane_id] not in {None, *_CARRIES_ALL}]

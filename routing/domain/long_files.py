@@ -6,23 +6,28 @@ the last digit; a property in the tests proves it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Raw
 
 from catalog.domain.records import Endpoint
-from routing.domain.asks import Body, decode_body
+from routing.domain.asks import decode_body
 from routing.domain.estimate.tokens import RowTokens
 from routing.domain.jsonl import exact, fast
 from routing.domain.jsonl.checks import check_custom_id
+from routing.domain.jsonl.compiled import borrowed_machine
+from routing.domain.jsonl.known import KnownTable
 from routing.domain.jsonl.pieces import Piece, cut_pieces
-from routing.domain.offering import Pricing, RowGroups, RowPlace, Rows, Stopwatch, Timer, price_rows
+from routing.domain.jsonl.table import RowTable
+from routing.domain.offering import FileRows, Pricing, RowGroups, RowPlace, Rows, Stopwatch, Timer, price_rows
+from routing.domain.parameters.needs import Alike, each_alone
 from routing.domain.plan import QuotePlan
-from routing.domain.quoting import ReadTable, group_rows, model_check
+from routing.domain.quoting import file_of, group_rows, model_check, read_table
 from routing.domain.resolve import ModelRefused, ResolvedModel, resolve_model
 
 _READ_BYTES = 1024 * 1024
@@ -117,7 +122,11 @@ class _Reader:
         limits = self.pricing.settings.limits
         if piece.overlong_bytes:
             raise fast.Trouble
-        table = fast.read_rows(piece.text, limits)
+        with borrowed_machine() as machine:
+            self._take_rows(piece, read_table(piece.text, limits, machine))
+
+    def _take_rows(self, piece: Piece, table: RowTable | KnownTable) -> None:
+        limits = self.pricing.settings.limits
         self.endpoint = self.endpoint or table.endpoint
         self.row_count += len(table)
         if table.endpoint is not self.endpoint or self.row_count > limits.maximum_rows:
@@ -132,7 +141,7 @@ class _Reader:
         self.lines.append(table.lines + (piece.first_line - 1))
         self.id_hashes.append(np.fromiter(map(hash, table.custom_ids), dtype=np.int64, count=len(table)))
         self.group_indexes.append(index_of[groups.indexes])
-        self._estimate(ReadTable.of(piece.text, table, groups), groups)
+        self._estimate(file_of(piece.text, table, groups), groups)
 
     def _resolve(self, name: str) -> ResolvedModel:
         found = self.resolved.get(name)
@@ -142,7 +151,7 @@ class _Reader:
             self.resolved[name] = found
         return found
 
-    def _estimate(self, rows: ReadTable, groups: RowGroups) -> None:
+    def _estimate(self, rows: FileRows, groups: RowGroups) -> None:
         row_count = len(groups.indexes)
         columns = {name: np.zeros(row_count, dtype=np.int64) for name in _TOKEN_COLUMNS}
         for index, resolved in enumerate(groups.models):
@@ -193,7 +202,11 @@ class _LongRows:
         """Give the tokens of a group's rows."""
         return RowTokens(**{name: column[rows] for name, column in self.tokens.items()})
 
-    def bodies_of(self, rows: Rows) -> Iterator[Body]:
+    def asks_of(self, rows: Rows) -> Iterator[Alike]:
+        """Give what ascending rows ask by."""
+        return each_alone(self._bodies_of(rows))
+
+    def _bodies_of(self, rows: Rows) -> Iterator[Mapping[str, Raw]]:
         """Give ascending rows' bodies by name; neighbours are read together."""
         starts = self.offsets[rows]
         stops = starts + self.lengths[rows]

@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from billing.domain.money import round_pico_to_micro
 from catalog.domain.records import Catalog, Endpoint, Rates
-from routing.domain.asks import Body, judge_lanes, say_judgements
+from routing.domain.asks import judge_lanes, say_judgements
 from routing.domain.estimate.tokens import RowTokens
 from routing.domain.explaining import explain
 from routing.domain.jsonl.table import FileLimits
+from routing.domain.parameters.needs import Alike
 from routing.domain.placement import RowPlacement
 from routing.domain.plan import (
     GroupExplanation,
@@ -86,8 +87,8 @@ class FileRows(Protocol):
     def tokens_of(self, resolved: ResolvedModel, first: int, rows: Rows) -> RowTokens:
         """Give the tokens of a group's rows; ``first`` is how many rows the groups before it have together."""
 
-    def bodies_of(self, rows: Rows) -> Iterator[Body]:
-        """Give the bodies of ascending rows by name, each value as the JSON text it was."""
+    def asks_of(self, rows: Rows) -> Iterator[Alike]:
+        """Give what ascending rows ask by, by their position among them."""
 
     def place_of(self, row: int) -> RowPlace:
         """Give where a row stands and what its customer calls it."""
@@ -182,7 +183,7 @@ def _quote_groups(
         columns.input_tokens[rows] = tokens.input_tokens
         watch.lap("estimate")
         lanes = [lane for lane in resolved.model.lanes if lane.model_snapshot == resolved.model_snapshot]
-        demand = replace(_demand(tokens), judgements=judge_lanes(lanes, partial(file.bodies_of, rows)))
+        demand = replace(_demand(tokens), judgements=judge_lanes(lanes, partial(file.asks_of, rows)))
         ranking = rank_lanes(lanes, pricing.catalog.sla, workflow, demand, settings.fee_micro_usd)
         if not ranking.eligible:
             refusals.append(refusal_of(resolved, workflow, ranking, demand, partial(_place_in, file, rows)))
@@ -199,7 +200,7 @@ def _quote_groups(
         columns.lane_count += len(shares)
         watch.lap("split")
         quoted = _quote_group(index, first_lane, resolved, tokens, shares, ranking, settings)
-        yield say_judgements(quoted, shares, demand, partial(_share_bodies, file, rows))
+        yield say_judgements(quoted, shares, demand, partial(_share_asks, file, rows))
         watch.lap("price")
     if refusals:
         refuse(refusals)
@@ -210,8 +211,8 @@ def _place_in(file: FileRows, rows: Rows, position: int) -> tuple[int, int, str]
     return row, *file.place_of(row)
 
 
-def _share_bodies(file: FileRows, rows: Rows, share: Share) -> Iterator[Body]:
-    return file.bodies_of(rows[share.start : share.stop])
+def _share_asks(file: FileRows, rows: Rows, share: Share) -> Iterator[Alike]:
+    return file.asks_of(rows[share.start : share.stop])
 
 
 def _demand(tokens: RowTokens) -> GroupDemand:

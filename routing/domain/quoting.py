@@ -12,11 +12,13 @@ import numpy.typing as npt
 from catalog.domain.records import Catalog, Endpoint, Model
 from routing.domain import asks
 from routing.domain.estimate.images import image_rule
-from routing.domain.estimate.tables import vocabulary_named
-from routing.domain.estimate.tokens import ModelRules, RowFacts, RowTokens, estimate_rows
+from routing.domain.estimate.tables import Vocabulary, vocabulary_named
+from routing.domain.estimate.tokens import ModelRules, RowExtras, RowFacts, RowTokens, Weighed, estimate_rows
 from routing.domain.estimate.weights import RowTexts, prepare_texts
-from routing.domain.jsonl import exact, fast
+from routing.domain.jsonl import exact, fast, known
+from routing.domain.jsonl.compiled import Machine, borrowed_machine
 from routing.domain.jsonl.faults import RowFault
+from routing.domain.jsonl.known import KnownTable
 from routing.domain.jsonl.table import FileLimits, RowTable
 from routing.domain.offering import (
     Pricing,
@@ -28,6 +30,7 @@ from routing.domain.offering import (
     Timer,
     price_rows,
 )
+from routing.domain.parameters.needs import Alike, each_alone
 from routing.domain.plan import QuotePlan
 from routing.domain.resolve import ModelRefused, ResolvedModel, resolve_model
 from routing.domain.scoring import WorkflowProfile
@@ -57,24 +60,34 @@ def make_quote_plan(
         InvalidRequest: ``lane_minimum`` or ``lane_unavailable`` when a group has no lane that can take it.
     """
     watch = Stopwatch(timer=timer, started=timer())
-    table, resolved = _read_file(body, catalog, settings.limits, at, watch)
-    groups = group_rows(table, resolved)
-    watch.lap("resolve")
-    pricing = Pricing(catalog=catalog, workflow=workflow, settings=settings, at=at)
-    return price_rows(ReadTable.of(body, table, groups), groups, pricing, watch)
+    with borrowed_machine() as machine:
+        table, resolved = _read_file(body, catalog, settings.limits, at, watch, machine)
+        groups = group_rows(table, resolved)
+        watch.lap("resolve")
+        pricing = Pricing(catalog=catalog, workflow=workflow, settings=settings, at=at)
+        return price_rows(file_of(body, table, groups), groups, pricing, watch)
 
 
 def _read_file(
-    body: bytes, catalog: Catalog, limits: FileLimits, at: datetime, watch: Stopwatch
-) -> tuple[RowTable, dict[str, ResolvedModel]]:
-    """Read by the fast path; at the first sign of trouble the exact path says all that is wrong."""
+    body: bytes, catalog: Catalog, limits: FileLimits, at: datetime, watch: Stopwatch, machine: Machine
+) -> tuple[RowTable | KnownTable, dict[str, ResolvedModel]]:
+    """Read by the fast paths; at the first sign of trouble the exact path says all that is wrong."""
     try:
-        table = fast.read_rows(body, limits)
+        table = read_table(body, limits, machine)
         watch.lap("parse")
         return table, {name: resolve_model(catalog, name, table.endpoint, at) for name in table.model_names}
     except (fast.Trouble, ModelRefused):
         exact.report_errors(body, limits, model_check(catalog, at))
     raise AssertionError("the fast path refused a file that the exact path accepts")
+
+
+def read_table(body: bytes, limits: FileLimits, machine: Machine) -> RowTable | KnownTable:
+    """Read by the compiled pass where it is sure of everything, else by the plain fast path.
+
+    Raises:
+        Trouble: Something is wrong somewhere.
+    """
+    return known.read_rows(body, limits, machine) or fast.read_rows(body, limits)
 
 
 def model_check(catalog: Catalog, at: datetime) -> exact.ModelCheck:
@@ -93,7 +106,7 @@ def model_check(catalog: Catalog, at: datetime) -> exact.ModelCheck:
     return check
 
 
-def group_rows(table: RowTable, resolved: dict[str, ResolvedModel]) -> RowGroups:
+def group_rows(table: RowTable | KnownTable, resolved: dict[str, ResolvedModel]) -> RowGroups:
     """Group rows by the snapshot of their model, groups in the order in which their snapshots first appear."""
     models: dict[str, ResolvedModel] = {}
     for found in resolved.values():
@@ -138,15 +151,109 @@ class ReadTable:
 
     def tokens_of(self, resolved: ResolvedModel, first: int, rows: Rows) -> RowTokens:
         """Estimate a group's rows, whose strings begin at position ``first``."""
-        return estimate_rows(self.texts, first, _facts(self.table, rows), _rules(resolved.model, self.table.endpoint))
+        rules = _rules(resolved.model, self.table.endpoint)
+        weighed = Weighed.of(self.texts, first, len(rows), rules.vocabulary)
+        return estimate_rows(weighed, _facts(self.table, rows), rules)
 
-    def bodies_of(self, rows: Rows) -> Iterator[asks.Body]:
-        """Give rows' bodies by name."""
-        return asks.bodies_of(self.body, self.table, rows)
+    def asks_of(self, rows: Rows) -> Iterator[Alike]:
+        """Give what rows ask by."""
+        return each_alone(asks.bodies_of(self.body, self.table, rows))
 
     def place_of(self, row: int) -> RowPlace:
         """Give a row's line and ``custom_id``."""
         return RowPlace(line=int(self.table.lines[row]), custom_id=self.table.custom_ids[row])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KnownFile:
+    """The rows of a body that the compiled pass read; ``rest_texts`` are those that it left, ``rest_groups`` theirs."""
+
+    body: bytes
+    table: KnownTable
+    rest_texts: RowTexts | None
+    rest_groups: RowGroups
+
+    @classmethod
+    def of(cls, body: bytes, table: KnownTable, groups: RowGroups) -> KnownFile:
+        """Make rows ready; those that the pass left lie by group."""
+        rest_groups = RowGroups.of(groups.models, groups.indexes[table.rest_rows])
+        rest_texts = None if table.rest is None else prepare_texts(table.rest.literals, rest_groups.order)
+        return cls(body=body, table=table, rest_texts=rest_texts, rest_groups=rest_groups)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the rows go."""
+        return self.table.endpoint
+
+    @property
+    def offsets(self) -> Rows:
+        """Where each row's line begins."""
+        return self.table.offsets
+
+    @property
+    def lengths(self) -> Rows:
+        """Bytes of each row's line."""
+        return self.table.lengths
+
+    def tokens_of(self, resolved: ResolvedModel, _first: int, rows: Rows) -> RowTokens:
+        """Estimate a group's rows."""
+        rules, columns = _rules(resolved.model, self.table.endpoint), self.table.columns[rows]
+        facts = RowFacts(
+            message_counts=columns["message_count"].astype(np.int64),
+            limits=columns["limit"].astype(np.int64),
+            choices=columns["choices"].astype(np.int64),
+            extras=self._extras_of(rows),
+        )
+        return estimate_rows(self._weigh(resolved, rows, rules.vocabulary), facts, rules)
+
+    def _weigh(self, resolved: ResolvedModel, rows: Rows, vocabulary: Vocabulary) -> Weighed:
+        are_known = self.table.are_known(rows)
+        known = self.table.machine.weigh(rows[are_known], vocabulary)
+        if self.rest_texts is None or are_known.all():
+            return known
+        first = self.rest_groups.firsts[self.rest_groups.models.index(resolved)]
+        rest = Weighed.of(self.rest_texts, first, len(rows) - int(are_known.sum()), vocabulary)
+        scaled, text_bytes = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
+        scaled[are_known], scaled[~are_known] = known.scaled, rest.scaled
+        text_bytes[are_known], text_bytes[~are_known] = known.text_bytes, rest.text_bytes
+        return Weighed(scaled=scaled, text_bytes=text_bytes)
+
+    def _extras_of(self, rows: Rows) -> dict[int, RowExtras]:
+        if self.table.rest is None or not self.table.rest.extras:
+            return {}
+        held = self.table.rest.extras
+        places = self.table.rest_rows[list(held)]
+        positions = np.searchsorted(rows, places)
+        is_here = rows[np.minimum(positions, len(rows) - 1)] == places
+        return {
+            position: extras
+            for position, extras, here in zip(positions.tolist(), held.values(), is_here.tolist(), strict=True)
+            if here
+        }
+
+    def asks_of(self, rows: Rows) -> Iterator[Alike]:
+        """Give what rows ask by: plain ones by pattern, the others one by one."""
+        patterns = self.table.patterns_of(rows)
+        are_plain = patterns >= 0
+        used, firsts, counts = np.unique(patterns[are_plain], return_index=True, return_counts=True)
+        positions = np.flatnonzero(are_plain)[firsts]
+        for pattern, position, count in zip(used.tolist(), positions.tolist(), counts.tolist(), strict=True):
+            yield Alike(position, count, self.table.patterns[pattern])
+        others = np.flatnonzero(~are_plain)
+        lines = self.table.columns[rows[others]]
+        for position, start, length in zip(
+            others.tolist(), lines["offset"].tolist(), lines["length"].tolist(), strict=True
+        ):
+            yield Alike(position, 1, asks.decode_body(self.body[start : start + length]))
+
+    def place_of(self, row: int) -> RowPlace:
+        """Give a row's line and ``custom_id``."""
+        return RowPlace(line=int(self.table.columns["line"][row]), custom_id=self.table.custom_ids[row])
+
+
+def file_of(body: bytes, table: RowTable | KnownTable, groups: RowGroups) -> ReadTable | KnownFile:
+    """Make the rows of a table ready for pricing."""
+    return KnownFile.of(body, table, groups) if isinstance(table, KnownTable) else ReadTable.of(body, table, groups)
 
 
 def _facts(table: RowTable, rows: npt.NDArray[np.int64]) -> RowFacts:

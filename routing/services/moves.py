@@ -20,6 +20,7 @@ from ground.fault_points import FaultPoint, reach
 from routing.domain.asks import judge_lanes
 from routing.domain.moving import RowsToPlace, next_lane
 from routing.domain.parameters.judgement import LaneJudgement
+from routing.domain.parameters.needs import each_alone
 from routing.domain.pins import BatchPlan, LanePlan, pin_lane
 from routing.domain.scoring import WorkflowProfile
 from routing.models import Batch, BatchEnding, ProviderAccount, ProviderJob, SubLane, SubLaneState
@@ -84,7 +85,7 @@ def judge_others(payload: Payload, rows: Rows, *, model_slug: str, lane_id: str)
     """Give what a model's other lanes make of rows' parameters: a lane that refuses one cannot take them."""
     model = current_catalog().models.get(model_slug)
     others = [lane for lane in model.lanes if lane.lane_id != lane_id] if model else []
-    return judge_lanes(others, lambda: payload.bodies(rows))
+    return judge_lanes(others, lambda: each_alone(payload.bodies(rows)))
 
 
 def find_lane(rows: RowsToPlace, *, kind: str, workflow: WorkflowProfile, at: datetime) -> Lane | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -66,30 +66,41 @@ class RowTokens:
     ceiling_output_tokens: TokenCounts
 
 
-def estimate_rows(texts: RowTexts, first: int, facts: RowFacts, rules: ModelRules) -> RowTokens:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Weighed:
+    """What the strings of rows weigh: tokens x ``WEIGHT_SCALE`` and UTF-8 bytes, one entry a row."""
+
+    scaled: TokenCounts
+    text_bytes: TokenCounts
+
+    @classmethod
+    def of(cls, texts: RowTexts, first: int, count: int, vocabulary: Vocabulary) -> Self:
+        """Weigh so many rows from position ``first`` on."""
+        stop = first + count
+        return cls(scaled=weigh_rows(texts, first, stop, vocabulary), text_bytes=texts.text_bytes[first:stop])
+
+
+def estimate_rows(weighed: Weighed, facts: RowFacts, rules: ModelRules) -> RowTokens:
     """Estimate the tokens of a group's rows and bound them.
 
     Input: weights clipped to the vocabulary's band, framing, tool constants, images. Output before any history:
     ``min(limit, input / 2 + 100)`` per choice. Ceiling: one token a byte, the same constants, and the limit.
 
     Args:
-        texts: The strings of all rows; the group's are those from position ``first`` on.
-        first: Position of the group's first row in ``texts``.
+        weighed: The strings of the group's rows, by the model's vocabulary.
         facts: The group's rows, one after the other.
         rules: Of the group's model.
     """
-    vocabulary, stop = rules.vocabulary, first + len(facts.limits)
+    vocabulary, scaled, text_bytes = rules.vocabulary, weighed.scaled, weighed.text_bytes
     constant, bound, tools = _extras(facts, rules)
-    scaled = weigh_rows(texts, first, stop, vocabulary)
-    text_bytes = texts.text_bytes[first:stop]
     if tools:
         places = {literal: index for index, literal in enumerate(dict.fromkeys(tools.values()))}
-        weighed = prepare_texts(RowLiterals.of([(literal,) for literal in places]))
+        texts = prepare_texts(RowLiterals.of([(literal,) for literal in places]))
         which = [places[literal] for literal in tools.values()]
         positions = list(tools)
-        scaled[positions] += weigh_rows(weighed, 0, len(weighed), vocabulary)[which]
-        text_bytes = text_bytes.copy()
-        text_bytes[positions] += weighed.text_bytes[which]
+        scaled, text_bytes = scaled.copy(), text_bytes.copy()
+        scaled[positions] += weigh_rows(texts, 0, len(texts), vocabulary)[which]
+        text_bytes[positions] += texts.text_bytes[which]
     text = (scaled + WEIGHT_SCALE // 2) // WEIGHT_SCALE
     low = -(-text_bytes * vocabulary.band_low_per_mille // 1_000)
     high = text_bytes * vocabulary.band_high_per_mille // 1_000

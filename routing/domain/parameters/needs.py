@@ -52,6 +52,19 @@ class PlainRow(NamedTuple):
     temperature: float | None
 
 
+class Alike(NamedTuple):
+    """Rows of a group that ask the same: the first one's position, how many there are, and the body of one."""
+
+    first_position: int
+    row_count: int
+    body: Mapping[str, Raw] | PlainRow
+
+
+def each_alone(bodies: Iterable[Mapping[str, Raw] | PlainRow]) -> Iterator[Alike]:
+    """Take each row as the only one of its kind, in the order given."""
+    return (Alike(position, 1, body) for position, body in enumerate(bodies))
+
+
 class NeedsReader:
     """Reads what rows ask; values that repeat over a file (tools, schemas, temperatures) are looked at once."""
 
@@ -109,17 +122,19 @@ class NeedsReader:
         return needs
 
 
-def gather_needs(rows: Iterable[Mapping[str, Raw] | PlainRow]) -> dict[Need, NeedCount]:
-    """Give what the rows of a group ask, with how many ask it; rows count from 0 in the order given.
+def gather_needs(rows: Iterable[Alike]) -> dict[Need, NeedCount]:
+    """Give what the rows of a group ask, with how many ask it.
 
     Args:
-        rows: Each row's body by name, or what is to be known of it where it is plain.
+        rows: All of them, each once; bodies by name, or what is to be known of rows that are plain. In any order.
     """
     reader = NeedsReader()
     counts: dict[Needs, list[int]] = {}
-    for position, row in enumerate(rows):
-        needs = reader.needs_of_plain(row) if isinstance(row, PlainRow) else reader.needs_of(row)
-        counts.setdefault(needs, [0, position])[0] += 1
+    for position, row_count, body in rows:
+        needs = reader.needs_of_plain(body) if isinstance(body, PlainRow) else reader.needs_of(body)
+        count = counts.setdefault(needs, [0, position])
+        count[0] += row_count
+        count[1] = min(count[1], position)
     gathered: dict[Need, NeedCount] = {}
     for needs, (row_count, first_position) in counts.items():
         for need in needs:

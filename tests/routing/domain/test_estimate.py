@@ -18,7 +18,7 @@ from routing.domain.estimate.images import (
     image_rule,
 )
 from routing.domain.estimate.tables import TABLE_ORDER, TABLE_PATH, WEIGHT_SCALE, vocabulary_named
-from routing.domain.estimate.tokens import ModelRules, RowExtras, RowFacts, estimate_rows
+from routing.domain.estimate.tokens import ModelRules, RowExtras, RowFacts, Weighed, estimate_rows
 from routing.domain.estimate.tools import tool_cost
 from routing.domain.estimate.weights import RowLiterals, RowTexts, prepare_texts, weigh_rows
 
@@ -115,7 +115,7 @@ def test_tools_and_schemas_bring_their_hidden_preamble_once(
             max_output_tokens=10,
             makes_output=True,
         )
-        counted = estimate_rows(prepared([b'""']), 0, facts, rules)
+        counted = estimate_rows(Weighed.of(prepared([b'""']), 0, 1, rules.vocabulary), facts, rules)
         return int(counted.input_tokens[0]), int(counted.ceiling_input_tokens[0])
 
     assert constants() == (0, 0)

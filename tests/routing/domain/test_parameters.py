@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from catalog.domain.records import Endpoint
 from routing.domain.parameters.judgement import LaneJudgement, first_refusal, judge
 from routing.domain.parameters.lanes import Family, Sampling, claude_traits, family_of, offers
-from routing.domain.parameters.needs import NeedsReader, gather_needs
+from routing.domain.parameters.needs import NeedsReader, each_alone, gather_needs
 from routing.domain.parameters.schemas import can_be_kept, closed
 from routing.domain.parameters.table import Need, Treatment, claude_rule
 
@@ -35,7 +35,7 @@ def body(messages: list[Any] | None = None, **parameters: Any) -> dict[str, msgs
 
 
 def judged(*bodies: dict[str, msgspec.Raw], family: Family = Family.ANTHROPIC, model_id: str = OLD) -> LaneJudgement:
-    return judge(family, model_id, gather_needs(bodies))
+    return judge(family, model_id, gather_needs(each_alone(bodies)))
 
 
 def refused(model_id: str = OLD, family: Family = Family.ANTHROPIC, /, **parameters: Any) -> list[str]:

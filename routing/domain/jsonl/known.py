@@ -1,0 +1,183 @@
+"""Files by the compiled pass: it knows the rows of the common shapes, and the fast path reads the rest as a file.
+
+At any doubt there is no such table, and the whole file is read the plain way, which also says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from catalog.domain.records import Endpoint
+from routing.domain.jsonl import fast
+from routing.domain.jsonl.compiled import KNOWN, PLAIN, Columns, Machine
+from routing.domain.jsonl.table import FileLimits, RowTable
+from routing.domain.parameters.needs import PlainRow
+
+_ENDPOINTS = (Endpoint.CHAT_COMPLETIONS, Endpoint.RESPONSES, Endpoint.EMBEDDINGS)
+_ROLES = ("", "user", "assistant", "system", "developer", "tool", "function")
+_ROLE_BITS = 3
+# with more rows than this share unknown, reading them apart saves nothing
+_UNKNOWN_PERCENT = 50
+_LINE_FEED = b"\n"
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KnownTable:
+    """The rows of a file, in file order; columns as those of :class:`RowTable`.
+
+    ``columns`` are the pass's own, and ``patterns`` what its plain rows may ask by. ``rest`` has the rows that it does
+    not know, as a file of their own; ``rest_rows`` are their numbers, ascending. ``machine`` still holds the file.
+    """
+
+    body: bytes
+    machine: Machine
+    endpoint: Endpoint
+    columns: Columns
+    patterns: tuple[PlainRow, ...]
+    model_names: tuple[str, ...]
+    model_indexes: npt.NDArray[np.int32]
+    rest: RowTable | None
+    rest_rows: Rows
+
+    def __len__(self) -> int:
+        """Give the number of rows."""
+        return len(self.columns)
+
+    @property
+    def offsets(self) -> Rows:
+        """Where each row's line begins, in bytes."""
+        return self.columns["offset"].astype(np.int64)
+
+    @property
+    def lengths(self) -> Rows:
+        """Bytes of each row's line, without its end."""
+        return self.columns["length"].astype(np.int64)
+
+    @property
+    def lines(self) -> Rows:
+        """Physical lines, from 1."""
+        return self.columns["line"].astype(np.int64)
+
+    @property
+    def custom_ids(self) -> Sequence[str]:
+        """What the customer calls the rows."""
+        ids = [text.decode() for text in _known_ids(self.body, self.columns)]
+        if self.rest is not None:
+            for row, custom_id in zip(self.rest_rows.tolist(), self.rest.custom_ids, strict=True):
+                ids[row] = custom_id
+        return ids
+
+    def are_known(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Say which rows the pass knows."""
+        are_known: npt.NDArray[np.bool_] = (self.columns["flags"][rows] & KNOWN) != 0
+        return are_known
+
+    def patterns_of(self, rows: Rows) -> npt.NDArray[np.int32]:
+        """Give which pattern each of some rows has; -1 for a row that is not plain."""
+        columns = self.columns[rows]
+        which: npt.NDArray[np.int32] = np.where(columns["flags"] & PLAIN, columns["pattern"], -1)
+        return which
+
+
+def read_rows(body: bytes, limits: FileLimits, machine: Machine) -> KnownTable | None:
+    """Read a file; None where it must be read the plain way."""
+    found = machine.read(body, maximum_rows=limits.maximum_rows)
+    if found is None:
+        return None
+    columns = found.columns
+    if not len(columns) or len(columns) > limits.maximum_rows or columns["length"].max() > limits.maximum_row_bytes:
+        return None
+    are_known = (columns["flags"] & KNOWN) != 0
+    endpoints = columns["endpoint"][are_known]
+    if 100 * len(endpoints) < (100 - _UNKNOWN_PERCENT) * len(columns) or (endpoints != endpoints[0]).any():
+        return None
+    known = KnownTable(
+        body=body,
+        machine=machine,
+        endpoint=_ENDPOINTS[int(endpoints[0])],
+        columns=columns,
+        patterns=tuple(itertools.starmap(_plain_row, found.patterns)),
+        model_names=found.model_names,
+        model_indexes=columns["model"].astype(np.int32),
+        rest=None,
+        rest_rows=np.flatnonzero(~are_known),
+    )
+    return known if are_known.all() else _with_rest(known, limits)
+
+
+def _with_rest(known: KnownTable, limits: FileLimits) -> KnownTable | None:
+    """Read the rows that the pass does not know; None where anything about them is doubtful."""
+    body, columns = known.body, known.columns
+    lines = columns[known.rest_rows]
+    places = zip(lines["offset"].tolist(), lines["length"].tolist(), strict=True)
+    try:
+        # behind a line feed, for a mark of byte order counts at a file's very beginning alone
+        rest = fast.read_rows(
+            _LINE_FEED + _LINE_FEED.join([body[start : start + length] for start, length in places]), limits
+        )
+    except fast.Trouble:
+        return None
+    own_ids = {custom_id.encode() for custom_id in rest.custom_ids}
+    if (
+        rest.endpoint is not known.endpoint
+        or len(rest) != len(known.rest_rows)
+        or not own_ids.isdisjoint(_known_ids(body, columns))
+    ):
+        return None
+    return _in_file_order(known, rest)
+
+
+def _in_file_order(known: KnownTable, rest: RowTable) -> KnownTable:
+    """Put the rest among the known rows, and the names in the order in which the file first has them."""
+    columns = known.columns.copy()
+    names = [*dict.fromkeys((*known.model_names, *rest.model_names))]
+    place_of = {name: place for place, name in enumerate(names)}
+    indexes = columns["model"].astype(np.int32)
+    indexes[known.rest_rows] = np.array([place_of[name] for name in rest.model_names], dtype=np.int32)[
+        rest.model_indexes
+    ]
+    # a name of an unknown row may have been met by the pass before it gave that row up
+    used, firsts = np.unique(indexes, return_index=True)
+    order = used[np.argsort(firsts)]
+    place = np.zeros(len(names), dtype=np.int32)
+    place[order] = np.arange(len(order))
+    for column, values in (
+        ("limit", rest.limits),
+        ("choices", rest.choices),
+        ("message_count", rest.message_counts),
+    ):
+        columns[column][known.rest_rows] = values
+    return KnownTable(
+        body=known.body,
+        machine=known.machine,
+        endpoint=known.endpoint,
+        columns=columns,
+        patterns=known.patterns,
+        model_names=tuple(names[index] for index in order.tolist()),
+        model_indexes=place[indexes],
+        rest=rest,
+        rest_rows=known.rest_rows,
+    )
+
+
+def _known_ids(body: bytes, columns: Columns) -> list[bytes]:
+    """Give the ids as they stand in the file; empty for rows that are not known."""
+    starts = columns["id_start"].tolist()
+    stops = (columns["id_start"] + columns["id_bytes"]).tolist()
+    return [body[start:stop] for start, stop in zip(starts, stops, strict=True)]
+
+
+def _plain_row(packed: int, temperature: float) -> PlainRow:
+    roles = []
+    while packed > 1:
+        roles.append(_ROLES[packed & ((1 << _ROLE_BITS) - 1)])
+        packed >>= _ROLE_BITS
+    return PlainRow(roles=tuple(roles), temperature=None if math.isnan(temperature) else temperature)

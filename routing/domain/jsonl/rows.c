@@ -1,0 +1,687 @@
+/* One pass over a JSONL file of requests, for rows of the common shapes; see rows.py, which calls it.
+
+   Compiled to WebAssembly (`make pass`), so it runs in a memory of its own: whatever a customer's file holds, this
+   code can reach nothing but the buffers it was given, and a mistake in it ends in a trap, which the caller answers by
+   reading the file the plain way. It knows no row that it cannot judge to the last byte; all others it only counts.
+
+   The caller puts a line feed and PADDING zeros behind the body. No loop needs the body's length: a line feed ends
+   every string, number and blank. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <wasm_simd128.h>
+
+#define EXPORT(name) __attribute__((export_name(name)))
+#define ID_BYTES 512
+#define NAMES 64
+#define PATTERNS 64
+#define PROBES 64
+#define ROLES 20
+#define LIMIT_DIGITS 9
+#define EMBEDDED_BYTES 131072
+
+enum { KNOWN = 1, PLAIN = 2 };
+enum { CHAT = 0, RESPONSES = 1, EMBEDDINGS = 2 };
+enum { DONE = 0, DOUBT = 1 };
+
+typedef const uint8_t *Text;
+
+/* Places are bytes from the body's beginning. A row that is not known has only offset, size and line. */
+typedef struct {
+  int32_t offset, size, line, flags, endpoint, model, id_start, id_size, limit, choices, message_count, span_first,
+      span_count, pattern;
+} Row;
+
+/* What plain rows differ in for a provider: who speaks (three bits a message, the first in the lowest, and a one above
+   the last) and the temperature, not a number where there is none. */
+typedef struct {
+  uint64_t roles;
+  double temperature;
+} Pattern;
+
+/* A string between its quotes. */
+typedef struct {
+  int32_t start;
+  uint32_t size : 31, has_escapes : 1;
+} Span;
+
+typedef struct {
+  int32_t start, size;
+} Name;
+
+typedef struct {
+  Text body;
+  Row *rows;
+  Span *spans;
+  uint32_t *ids; /* row + 1 by hash, 0 where there is none */
+  uint32_t row_room, span_room, id_mask, row_count, span_count, name_count, pattern_count;
+  uint64_t seed;
+  Name names[NAMES];
+  Pattern patterns[PATTERNS];
+} File;
+
+/* ---- strings ------------------------------------------------------------------------------------------------- */
+
+static Text past_blanks(Text at) {
+  while (*at == ' ' || *at == '\t' || *at == '\r') at++;
+  return at;
+}
+
+static int32_t hex_of(uint8_t c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  c |= 0x20;
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Give four hexadecimal digits' value, or a negative one. */
+static int32_t unit_at(Text at) {
+  int32_t value = 0;
+  for (int place = 0; place < 4; place++) {
+    int32_t digit = hex_of(at[place]);
+    if (digit < 0) return -1;
+    value = value << 4 | digit;
+  }
+  return value;
+}
+
+/* Give the character a \u escape stands for and how many bytes it takes, 0 where it is none. `at` is its backslash. */
+static uint32_t escaped_character(Text at, uint32_t *character) {
+  int32_t first = unit_at(at + 2);
+  if (first < 0) return 0;
+  *character = (uint32_t)first;
+  if (first < 0xD800 || first > 0xDFFF) return 6;
+  if (first > 0xDBFF || at[6] != '\\' || at[7] != 'u') return 0;
+  int32_t second = unit_at(at + 8);
+  if (second < 0xDC00 || second > 0xDFFF) return 0;
+  *character = 0x10000 + (((uint32_t)first - 0xD800) << 10) + ((uint32_t)second - 0xDC00);
+  return 12;
+}
+
+static Text past_escape(Text at) {
+  uint32_t character;
+  switch (at[1]) {
+    case '"': case '\\': case '/': case 'b': case 'f': case 'n': case 'r': case 't':
+      return at + 2;
+    case 'u': {
+      uint32_t size = escaped_character(at, &character);
+      return size ? at + size : NULL;
+    }
+    default:
+      return NULL;
+  }
+}
+
+static bool continues(uint8_t c) { return (c & 0xC0) == 0x80; }
+
+/* Pass one character beyond ASCII; NULL where it is no UTF-8 (RFC 3629: no overlong form, surrogate or beyond). */
+static Text past_character(Text at) {
+  uint8_t lead = at[0];
+  if (lead >= 0xC2 && lead <= 0xDF) return continues(at[1]) ? at + 2 : NULL;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    if (!continues(at[1]) || !continues(at[2])) return NULL;
+    if ((lead == 0xE0 && at[1] < 0xA0) || (lead == 0xED && at[1] > 0x9F)) return NULL;
+    return at + 3;
+  }
+  if (lead < 0xF0 || lead > 0xF4 || !continues(at[1]) || !continues(at[2]) || !continues(at[3])) return NULL;
+  if ((lead == 0xF0 && at[1] < 0x90) || (lead == 0xF4 && at[1] > 0x8F)) return NULL;
+  return at + 4;
+}
+
+/* Give the quote that ends a string, whose first byte is at `at`, or NULL. */
+static Text string_end(Text at, bool *has_escapes) {
+  const v128_t quotes = wasm_i8x16_splat('"'), backslashes = wasm_i8x16_splat('\\'), blanks = wasm_i8x16_splat(' ');
+  *has_escapes = false;
+  for (;;) {
+    v128_t block = wasm_v128_load(at);
+    /* as signed bytes, control characters and all beyond ASCII are less than a blank */
+    v128_t stops = wasm_v128_or(wasm_v128_or(wasm_i8x16_eq(block, quotes), wasm_i8x16_eq(block, backslashes)),
+                                wasm_i8x16_lt(block, blanks));
+    if (!wasm_v128_any_true(stops)) {
+      at += 16;
+      continue;
+    }
+    at += __builtin_ctz(wasm_i8x16_bitmask(stops));
+    if (*at == '"') return at;
+    if (*at == '\\') {
+      *has_escapes = true;
+      at = past_escape(at);
+    } else if (*at < ' ') {
+      return NULL;
+    } else {
+      do at = past_character(at);
+      while (at && *at >= 0x80);
+    }
+    if (!at) return NULL;
+  }
+}
+
+static bool same(Text at, const char *text, uint32_t size) {
+  for (uint32_t place = 0; place < size; place++)
+    if (at[place] != (uint8_t)text[place]) return false;
+  return true;
+}
+
+#define IS(at, size, text) ((size) == sizeof(text) - 1 && same(at, text, sizeof(text) - 1))
+
+/* Take a string without escapes that begins with a visible ASCII character; give the byte past it, or NULL. */
+static Text past_name(Text at, Text *start, uint32_t *size) {
+  bool has_escapes;
+  if (*at != '"' || at[1] <= ' ' || at[1] >= 0x80) return NULL;
+  Text end = string_end(at + 1, &has_escapes);
+  if (!end || has_escapes) return NULL;
+  *start = at + 1;
+  *size = (uint32_t)(end - at) - 1;
+  return *size ? end + 1 : NULL;
+}
+
+/* Take a name and its colon; give the first byte of its value. */
+static Text past_key(Text at, Text *key, uint32_t *size) {
+  at = past_name(at, key, size);
+  if (!at) return NULL;
+  at = past_blanks(at);
+  return *at == ':' ? past_blanks(at + 1) : NULL;
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------------------- */
+
+static Text past_count(Text at, int32_t *count) {
+  Text first = at;
+  int32_t value = 0;
+  while (*at >= '0' && *at <= '9' && at - first < LIMIT_DIGITS) value = value * 10 + (*at++ - '0');
+  *count = value;
+  return at > first && *first != '0' && !(*at >= '0' && *at <= '9') && *at != '.' && *at != 'e' && *at != 'E' ? at : NULL;
+}
+
+/* Take a decimal of at most 15 digits, of which one stands before the point: that quotient is its nearest double. */
+static Text past_decimal(Text at, double *value) {
+  double scale = 1;
+  uint64_t digits;
+  if (*at < '0' || *at > '9') return NULL;
+  digits = (uint64_t)(*at++ - '0');
+  if (*at == '.') {
+    Text first = ++at;
+    for (; *at >= '0' && *at <= '9' && at - first < 14; at++, scale *= 10) digits = digits * 10 + (uint64_t)(*at - '0');
+    if (at == first) return NULL;
+  }
+  *value = (double)digits / scale;
+  return (*at >= '0' && *at <= '9') || *at == 'e' || *at == 'E' || *at == '.' ? NULL : at;
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------------------- */
+
+static bool add_span(File *file, Text start, Text end, bool has_escapes) {
+  if (file->span_count == file->span_room) return false;
+  file->spans[file->span_count++] =
+      (Span){.start = start - file->body, .size = (uint32_t)(end - start), .has_escapes = has_escapes};
+  return true;
+}
+
+static int role_of(Text at, uint32_t size) {
+  if (IS(at, size, "user")) return 1;
+  if (IS(at, size, "assistant")) return 2;
+  if (IS(at, size, "system")) return 3;
+  if (IS(at, size, "developer")) return 4;
+  if (IS(at, size, "tool")) return 5;
+  if (IS(at, size, "function")) return 6;
+  return 0;
+}
+
+enum { HAS_ROLE = 1, HAS_CONTENT = 2, HAS_TYPE = 4 };
+
+/* Read one message: role and content, a string; `type` where it may be. */
+static Text past_message(File *file, Text at, bool *has_type, int *role, bool *is_text) {
+  int seen = 0;
+  if (*at++ != '{') return NULL;
+  for (;;) {
+    Text key, value;
+    uint32_t size, value_size;
+    at = past_key(past_blanks(at), &key, &size);
+    if (!at) return NULL;
+    if (IS(key, size, "role")) {
+      if (seen & HAS_ROLE) return NULL;
+      seen |= HAS_ROLE;
+      at = past_name(at, &value, &value_size);
+      if (!at || !(*role = role_of(value, value_size))) return NULL;
+    } else if (IS(key, size, "content")) {
+      bool has_escapes;
+      if (seen & HAS_CONTENT || *at != '"') return NULL;
+      seen |= HAS_CONTENT;
+      Text end = string_end(at + 1, &has_escapes);
+      if (!end || !add_span(file, at + 1, end, has_escapes)) return NULL;
+      *is_text &= at[1] > ' ' && at[1] != '"' && at[1] != '\\';
+      at = end + 1;
+    } else if (IS(key, size, "type")) {
+      if (seen & HAS_TYPE) return NULL;
+      seen |= HAS_TYPE;
+      *has_type = true;
+      at = past_name(at, &value, &value_size);
+      if (!at || !IS(value, value_size, "message")) return NULL;
+    } else {
+      return NULL;
+    }
+    at = past_blanks(at);
+    if (*at == ',') {
+      at++;
+    } else {
+      return *at == '}' && (seen & (HAS_ROLE | HAS_CONTENT)) == (HAS_ROLE | HAS_CONTENT) ? at + 1 : NULL;
+    }
+  }
+}
+
+static Text past_messages(File *file, Row *row, Text at, bool *has_type, bool *is_text, uint64_t *all_roles) {
+  uint64_t roles = 0;
+  if (*at++ != '[') return NULL;
+  for (;;) {
+    int role = 0;
+    at = past_message(file, past_blanks(at), has_type, &role, is_text);
+    if (!at) return NULL;
+    if (row->message_count < ROLES) roles |= (uint64_t)role << 3 * row->message_count;
+    row->message_count++;
+    at = past_blanks(at);
+    if (*at == ',') {
+      at++;
+    } else if (*at == ']') {
+      *all_roles = row->message_count <= ROLES ? roles | 1ull << 3 * row->message_count : 0;
+      return at + 1;
+    } else {
+      return NULL;
+    }
+  }
+}
+
+static int32_t name_index(File *file, Text at, uint32_t size) {
+  for (uint32_t index = 0; index < file->name_count; index++) {
+    Name *name = &file->names[index];
+    if ((uint32_t)name->size == size) {
+      Text known = file->body + name->start;
+      uint32_t place = 0;
+      while (place < size && known[place] == at[place]) place++;
+      if (place == size) return (int32_t)index;
+    }
+  }
+  if (file->name_count == NAMES) return -1;
+  file->names[file->name_count] = (Name){.start = at - file->body, .size = (int32_t)size};
+  return (int32_t)file->name_count++;
+}
+
+enum {
+  MODEL = 1, MESSAGES = 2, MAX_TOKENS = 4, MAX_COMPLETION_TOKENS = 8, TEMPERATURE = 16, INPUT = 32, INSTRUCTIONS = 64,
+  MAX_OUTPUT_TOKENS = 128, TOP_P = 256, SEED = 512, CHOICES = 1024, ITEMS = 2048, TYPED = 4096, STREAM = 8192
+};
+
+static const uint32_t required_of[] = {MODEL | MESSAGES, MODEL | INPUT, MODEL | INPUT};
+static const uint32_t allowed_of[] = {
+    MODEL | MESSAGES | MAX_TOKENS | MAX_COMPLETION_TOKENS | TEMPERATURE | TOP_P | SEED | CHOICES | STREAM,
+    MODEL | INPUT | INSTRUCTIONS | MAX_OUTPUT_TOKENS | TEMPERATURE | TOP_P | ITEMS | TYPED | STREAM,
+    MODEL | INPUT,
+};
+static const uint32_t plain_names = MODEL | MESSAGES | MAX_TOKENS | MAX_COMPLETION_TOKENS | TEMPERATURE;
+
+static uint32_t body_name(Text at, uint32_t size) {
+  if (IS(at, size, "model")) return MODEL;
+  if (IS(at, size, "messages")) return MESSAGES;
+  if (IS(at, size, "max_tokens")) return MAX_TOKENS;
+  if (IS(at, size, "temperature")) return TEMPERATURE;
+  if (IS(at, size, "input")) return INPUT;
+  if (IS(at, size, "instructions")) return INSTRUCTIONS;
+  if (IS(at, size, "max_completion_tokens")) return MAX_COMPLETION_TOKENS;
+  if (IS(at, size, "max_output_tokens")) return MAX_OUTPUT_TOKENS;
+  if (IS(at, size, "top_p")) return TOP_P;
+  if (IS(at, size, "seed")) return SEED;
+  if (IS(at, size, "n")) return CHOICES;
+  if (IS(at, size, "stream")) return STREAM;
+  return 0;
+}
+
+/* Read the body; give which names it holds. */
+static Text past_body(File *file, Row *row, Text at, uint32_t *names, bool *is_text, Pattern *pattern) {
+  Text note = NULL, note_end = NULL;
+  bool note_has_escapes = false;
+  *names = 0;
+  if (*at++ != '{') return NULL;
+  for (;;) {
+    Text key;
+    uint32_t size;
+    at = past_key(past_blanks(at), &key, &size);
+    if (!at) return NULL;
+    uint32_t name = body_name(key, size);
+    if (!name || *names & name) return NULL;
+    *names |= name;
+    switch (name) {
+      case MODEL: {
+        Text start;
+        at = past_name(at, &start, &size);
+        if (!at) return NULL;
+        row->model = name_index(file, start, size);
+        if (row->model < 0) return NULL;
+        break;
+      }
+      case INPUT:
+        if (*at == '"') {
+          bool has_escapes;
+          Text end = string_end(at + 1, &has_escapes);
+          if (!end || !add_span(file, at + 1, end, has_escapes)) return NULL;
+          row->message_count = 1;
+          at = end + 1;
+          break;
+        }
+        *names |= ITEMS;
+        __attribute__((fallthrough));
+      case MESSAGES: {
+        bool has_type = false;
+        at = past_messages(file, row, at, &has_type, is_text, &pattern->roles);
+        if (has_type) *names |= TYPED;
+        break;
+      }
+      case INSTRUCTIONS:
+        if (*at != '"') return NULL;
+        note = at + 1;
+        note_end = string_end(note, &note_has_escapes);
+        at = note_end ? note_end + 1 : NULL;
+        break;
+      case MAX_TOKENS: case MAX_COMPLETION_TOKENS: case MAX_OUTPUT_TOKENS:
+        if (row->limit) return NULL;
+        at = past_count(at, &row->limit);
+        break;
+      case CHOICES:
+        at = past_count(at, &row->choices);
+        if (row->choices > 128) return NULL;
+        break;
+      case SEED: {
+        int32_t seed;
+        at = past_count(at, &seed);
+        break;
+      }
+      case TEMPERATURE:
+        at = past_decimal(at, &pattern->temperature);
+        if (pattern->temperature > 2) return NULL;
+        break;
+      case TOP_P: {
+        double share = 0;
+        at = past_decimal(at, &share);
+        if (share > 1) return NULL;
+        break;
+      }
+      case STREAM:
+        at = same(at, "false", 5) ? at + 5 : NULL;
+        break;
+    }
+    if (!at) return NULL;
+    at = past_blanks(at);
+    if (*at == ',') {
+      at++;
+      continue;
+    }
+    if (*at != '}') return NULL;
+    if (note) {
+      if (!add_span(file, note, note_end, note_has_escapes)) return NULL;
+      row->message_count++;
+    }
+    return at + 1;
+  }
+}
+
+static int endpoint_of(Text at, uint32_t size) {
+  if (IS(at, size, "/v1/chat/completions")) return CHAT;
+  if (IS(at, size, "/v1/responses")) return RESPONSES;
+  if (IS(at, size, "/v1/embeddings")) return EMBEDDINGS;
+  return -1;
+}
+
+/* Give the place of a pattern among those of the file, or -1 where there are too many. */
+static int32_t pattern_index(File *file, const Pattern *pattern) {
+  for (uint32_t index = 0; index < file->pattern_count; index++) {
+    const Pattern *known = &file->patterns[index];
+    bool both_unset = known->temperature != known->temperature && pattern->temperature != pattern->temperature;
+    if (known->roles == pattern->roles && (both_unset || known->temperature == pattern->temperature))
+      return (int32_t)index;
+  }
+  if (file->pattern_count == PATTERNS) return -1;
+  file->patterns[file->pattern_count] = *pattern;
+  return (int32_t)file->pattern_count++;
+}
+
+enum { HAS_ID = 1, HAS_METHOD = 2, HAS_URL = 4, HAS_BODY = 8 };
+
+/* Read a row; give the line feed that ends it, or NULL where it is not known. */
+static Text past_row(File *file, Row *row, Text at) {
+  int seen = 0;
+  uint32_t names = 0;
+  bool is_text = true;
+  Pattern pattern = {.roles = 0, .temperature = __builtin_nan("")};
+  if (*at++ != '{') return NULL;
+  for (;;) {
+    Text key, value;
+    uint32_t size, value_size;
+    int has;
+    at = past_key(past_blanks(at), &key, &size);
+    if (!at) return NULL;
+    if (IS(key, size, "body")) {
+      has = HAS_BODY;
+      if (seen & has) return NULL;
+      at = past_body(file, row, at, &names, &is_text, &pattern);
+      if (!at) return NULL;
+    } else {
+      has = IS(key, size, "custom_id") ? HAS_ID : IS(key, size, "method") ? HAS_METHOD : IS(key, size, "url") ? HAS_URL : 0;
+      if (!has || seen & has) return NULL;
+      at = past_name(at, &value, &value_size);
+      if (!at) return NULL;
+      if (has == HAS_METHOD) {
+        if (!IS(value, value_size, "POST")) return NULL;
+      } else if (has == HAS_URL) {
+        row->endpoint = endpoint_of(value, value_size);
+        if (row->endpoint < 0) return NULL;
+      } else {
+        if (value_size > ID_BYTES) return NULL;
+        row->id_start = value - file->body;
+        row->id_size = (int32_t)value_size;
+      }
+    }
+    seen |= has;
+    at = past_blanks(at);
+    if (*at != ',') break;
+    at++;
+  }
+  if (*at != '}' || seen != (HAS_ID | HAS_METHOD | HAS_URL | HAS_BODY)) return NULL;
+  at = past_blanks(at + 1);
+  uint32_t required = required_of[row->endpoint];
+  if (*at != '\n' || (names & required) != required || names & ~allowed_of[row->endpoint]) return NULL;
+  if (row->endpoint == CHAT && names & TYPED) return NULL;
+  if (row->endpoint == EMBEDDINGS) {
+    Span text = file->spans[row->span_first];
+    if (!text.size || text.size > EMBEDDED_BYTES - 2) return NULL;
+    row->message_count = 0;
+  }
+  row->flags = KNOWN;
+  if (row->endpoint == CHAT && !(names & ~plain_names) && is_text && pattern.roles) {
+    row->pattern = pattern_index(file, &pattern);
+    if (row->pattern >= 0) row->flags |= PLAIN;
+  }
+  return at;
+}
+
+static Text line_end(Text at) {
+  const v128_t feeds = wasm_i8x16_splat('\n');
+  for (;; at += 16) {
+    v128_t found = wasm_i8x16_eq(wasm_v128_load(at), feeds);
+    if (wasm_v128_any_true(found)) return at + __builtin_ctz(wasm_i8x16_bitmask(found));
+  }
+}
+
+static uint64_t hash_of(Text at, uint32_t size, uint64_t seed) {
+  uint64_t hash = seed ^ size;
+  for (uint32_t place = 0; place < size; place++) hash = (hash ^ at[place]) * 0x9E3779B97F4A7C15ull;
+  return hash ^ hash >> 29;
+}
+
+/* Keep a row's custom_id; false where it stands twice, or where so many fall together that looking would take long. */
+static bool keep_id(File *file, uint32_t index) {
+  Row *row = &file->rows[index];
+  Text id = file->body + row->id_start;
+  uint64_t hash = hash_of(id, (uint32_t)row->id_size, file->seed);
+  for (uint32_t probe = 0; probe < PROBES; probe++) {
+    uint32_t *entry = &file->ids[(hash + probe) & file->id_mask];
+    if (!*entry) {
+      *entry = index + 1;
+      return true;
+    }
+    Row *other = &file->rows[*entry - 1];
+    if (other->id_size == row->id_size) {
+      Text known = file->body + other->id_start;
+      int32_t place = 0;
+      while (place < row->id_size && known[place] == id[place]) place++;
+      if (place == row->id_size) return false;
+    }
+  }
+  return false;
+}
+
+/* Read the rows of a body of `size` bytes; the lines that are blank are no rows. DOUBT: an id may stand twice, or
+   there was no room. */
+EXPORT("read_rows") int read_rows(File *file, uint32_t size) {
+  Text end = file->body + size, at = file->body;
+  if (size >= 3 && same(at, "\xef\xbb\xbf", 3)) at += 3;
+  for (int32_t line = 1; at < end; line++) {
+    Text first = past_blanks(at);
+    if (*first == '\n') {
+      at = first + 1;
+      continue;
+    }
+    if (file->row_count == file->row_room) return DOUBT;
+    uint32_t index = file->row_count++, span_first = file->span_count;
+    Row *row = &file->rows[index];
+    const Row unread = {.offset = at - file->body, .line = line, .choices = 1, .span_first = (int32_t)span_first};
+    *row = unread;
+    Text stop = past_row(file, row, at);
+    if (stop) {
+      row->span_count = (int32_t)(file->span_count - span_first);
+      if (!keep_id(file, index)) return DOUBT;
+    } else {
+      *row = unread;
+      file->span_count = span_first;
+      stop = line_end(at);
+    }
+    row->size = (int32_t)(stop - at) - (stop > at && stop[-1] == '\r');
+    at = stop + 1;
+  }
+  return DONE;
+}
+
+EXPORT("count_lines") uint32_t count_lines(Text body, uint32_t size) {
+  const v128_t feeds = wasm_i8x16_splat('\n');
+  uint32_t count = 0;
+  /* the padding is zeros */
+  for (uint32_t place = 0; place <= size; place += 16)
+    count += (uint32_t)__builtin_popcount(wasm_i8x16_bitmask(wasm_i8x16_eq(wasm_v128_load(body + place), feeds)));
+  return count;
+}
+
+/* ---- weights ------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  const int16_t *weights; /* by first byte + 256 x second byte */
+  int64_t sum, text_bytes;
+  uint32_t first;
+  bool is_open; /* `first` waits for the byte that makes it a pair */
+} Sum;
+
+static inline void add_byte(Sum *sum, uint32_t byte) {
+  if (sum->is_open) sum->sum += sum->weights[sum->first | byte << 8];
+  sum->first = byte;
+  sum->is_open = !sum->is_open;
+}
+
+static void add_plain(Sum *sum, Text at, uint32_t size) {
+  sum->text_bytes += size;
+  if (sum->is_open && size) {
+    add_byte(sum, *at++);
+    size--;
+  }
+  const int16_t *weights = sum->weights;
+  int64_t left = 0, right = 0;
+  for (; size >= 8; size -= 8, at += 8) {
+    uint64_t word;
+    __builtin_memcpy(&word, at, 8);
+    left += weights[word & 0xFFFF] + weights[word >> 16 & 0xFFFF];
+    right += weights[word >> 32 & 0xFFFF] + weights[word >> 48];
+  }
+  sum->sum += left + right;
+  for (; size; size--) add_byte(sum, *at++);
+}
+
+static void add_character(Sum *sum, uint32_t character) {
+  if (character < 0x80) {
+    bool has_letter = character == '"' || character == '\\' || (character >= 8 && character <= 13 && character != 11);
+    if (has_letter) add_byte(sum, 0);
+    add_byte(sum, character);
+    sum->text_bytes++;
+    return;
+  }
+  uint8_t bytes[4];
+  uint32_t size = character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
+  for (uint32_t place = size; --place;) {
+    bytes[place] = 0x80 | (character & 0x3F);
+    character >>= 6;
+  }
+  bytes[0] = (uint8_t)((0xF00 >> size) | character);
+  for (uint32_t place = 0; place < size; place++) add_byte(sum, bytes[place]);
+  sum->text_bytes += size;
+}
+
+static uint8_t letter_byte(uint8_t letter) {
+  switch (letter) {
+    case 'b': return 8;
+    case 'f': return 12;
+    case 'n': return 10;
+    case 'r': return 13;
+    case 't': return 9;
+    default: return letter;
+  }
+}
+
+static void add_escaped(Sum *sum, Text at, uint32_t size) {
+  const v128_t backslashes = wasm_i8x16_splat('\\');
+  Text end = at + size;
+  while (at < end) {
+    Text first = at;
+    for (; at < end; at += 16) {
+      v128_t found = wasm_i8x16_eq(wasm_v128_load(at), backslashes);
+      if (wasm_v128_any_true(found)) {
+        at += __builtin_ctz(wasm_i8x16_bitmask(found));
+        break;
+      }
+    }
+    if (at > end) at = end;
+    add_plain(sum, first, (uint32_t)(at - first));
+    if (at == end) return;
+    if (at[1] == 'u') {
+      uint32_t character = 0, taken = escaped_character(at, &character);
+      add_character(sum, character);
+      at += taken;
+    } else {
+      if (at[1] != '/') add_byte(sum, 0);
+      add_byte(sum, letter_byte(at[1]));
+      sum->text_bytes++;
+      at += 2;
+    }
+  }
+}
+
+/* Weigh the strings of known rows: tokens x 8,192 and the bytes of their text, two numbers a row. */
+EXPORT("weigh_rows")
+void weigh_rows(const File *file, const int32_t *which, uint32_t count, const int16_t *weights, int64_t *sums) {
+  for (uint32_t index = 0; index < count; index++) {
+    const Row *row = &file->rows[which[index]];
+    Sum sum = {.weights = weights};
+    for (int32_t span = row->span_first; span < row->span_first + row->span_count; span++) {
+      const Span *text = &file->spans[span];
+      add_byte(&sum, 0);
+      (text->has_escapes ? add_escaped : add_plain)(&sum, file->body + text->start, text->size);
+      add_byte(&sum, 0);
+    }
+    if (sum.is_open) add_byte(&sum, 0);
+    sums[2 * index] = sum.sum;
+    sums[2 * index + 1] = sum.text_bytes;
+  }
+}
