@@ -127,6 +127,7 @@ class User(AbstractBaseUser):
     staff_role = models.CharField(max_length=12, choices=StaffRole, default=StaffRole.NONE, blank=True)
     is_active = models.BooleanField(default=True)
     time_zone = models.CharField(max_length=64, blank=True, default="")
+    shortcuts_off = models.BooleanField(default=False)
     created_at = models.DateTimeField()
 
     USERNAME_FIELD = "email"

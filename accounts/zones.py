@@ -13,7 +13,7 @@ from accounts.models import Organisation, User
 
 
 @cache
-def _zone_names() -> frozenset[str]:
+def zone_names() -> frozenset[str]:
     """Give the zones this machine knows; reading them takes milliseconds, so once a process."""
     return frozenset(zoneinfo.available_timezones())
 
@@ -33,6 +33,6 @@ def zone_of(request: HttpRequest, organisation: Organisation | None) -> zoneinfo
     user = cast(User, request.user)
     guess = unquote(request.COOKIES.get("zone", ""))
     for name in (user.time_zone, guess, organisation.reporting_zone if organisation else ""):
-        if name in _zone_names():
+        if name in zone_names():
             return zoneinfo.ZoneInfo(name)
     return zoneinfo.ZoneInfo("UTC")

@@ -20,7 +20,7 @@ urlpatterns = [
     path("", include("catalog.urls")),
     path("", include("webhooks.urls")),
 ]
-handler400 = "console.views.bad_request"
-handler403 = "console.views.forbidden"
-handler404 = "console.views.not_found"
-handler500 = "console.views.server_error"
+handler400 = "console.views.errors.bad_request"
+handler403 = "console.views.errors.forbidden"
+handler404 = "console.views.errors.not_found"
+handler500 = "console.views.errors.server_error"

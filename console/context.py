@@ -22,7 +22,7 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
     user = getattr(request, "user", None)
     if not isinstance(user, User):
         return {"request_id": request_id}
-    membership = _membership(request, user)
+    membership = membership_in(request, user)
     organisation = membership.organisation if membership else None
     return {
         "request_id": request_id,
@@ -31,13 +31,16 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
             "name": user.name,
             "role": user.staff_role or (membership.role if membership else ""),
             "organisation": organisation.name if organisation else "",
+            "preferences_url": reverse("console:preferences"),
             "sign_out_url": reverse("accounts:logout"),
         },
+        "jump_url": reverse("console:go"),
+        "shortcuts_off": user.shortcuts_off,
         "zone": zone_of(request, organisation).key,
     }
 
 
-def _membership(request: HttpRequest, user: User) -> Membership | None:
+def membership_in(request: HttpRequest, user: User) -> Membership | None:
     """Give the viewer's membership, read once a request: the view may have put it there."""
     if "lanehouse.membership" not in request.META:
         try:
@@ -52,10 +55,11 @@ def _sections(user: User, membership: Membership | None) -> list[dict[str, Any]]
     if membership is not None:
         sections.append({"label": "", "links": _customer_links(membership)})
     if user.staff_role != StaffRole.NONE:
+        overview = _link("ops-overview", "In flight", "console:operator-overview", "layout-dashboard", "g h")
         batches = _link("any-batches", "Batches", "routing:any-batch-list", "activity", "g o")
         lanes = _link("lanes", "Lanes", "catalog:lane-list", "route", "g l")
         sla = _link("sla", "SLA wall", "catalog:wall", "chart-bar", "g s")
-        links = [batches, lanes, sla]
+        links = [overview, batches, lanes, sla]
         if user.staff_role != StaffRole.SUPPORT:
             links.append(_link("audit", "Audit log", "accounts:audit", "shield-check", "g t"))
         sections.append({"label": "Operate", "links": links})
@@ -70,6 +74,7 @@ def _finance_links() -> list[dict[str, str]]:
 
 def _customer_links(membership: Membership) -> list[dict[str, str]]:
     links = [
+        _link("overview", "Overview", "console:customer-overview", "layout-dashboard", "g h"),
         _link("quotes", "Quotes", "routing:quote-list", "tag", "g q"),
         _link("batches", "Batches", "routing:batch-list", "stack-2", "g b"),
     ]

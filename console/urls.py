@@ -1,8 +1,14 @@
-"""The first page."""
+"""The first pages, the jump box, and what a person set for themselves."""
 
 from django.urls import path
 
-from console import views
+from console.views import jump, overviews, preferences
 
 app_name = "console"
-urlpatterns = [path("", views.home, name="home")]
+urlpatterns = [
+    path("", overviews.home, name="home"),
+    path("app/", overviews.customer_page, name="customer-overview"),
+    path("ops/", overviews.operator_page, name="operator-overview"),
+    path("go", jump.go, name="go"),
+    path("me/preferences/", preferences.preferences, name="preferences"),
+]

@@ -15,6 +15,7 @@ from routing.services.file_quotes import price_next_file
 from tests.browser.audit_pages import NOT_OF_AUDIT, OF_AUDIT
 from tests.browser.batch_pages import OF_BATCHES
 from tests.browser.cases import PageCase, Role, World
+from tests.browser.console_pages import OF_THE_CONSOLE
 from tests.browser.key_pages import OF_KEYS
 from tests.browser.money_pages import NOT_OF_MONEY, OF_MONEY
 from tests.browser.quote_pages import NOT_OF_QUOTES, OF_QUOTES
@@ -187,6 +188,7 @@ PAGES = (
     *_OF_WEBHOOKS,
     *OF_AUDIT,
     *OF_BATCHES,
+    *OF_THE_CONSOLE,
     *OF_KEYS,
     *OF_MONEY,
     *OF_QUOTES,

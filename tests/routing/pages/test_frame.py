@@ -6,7 +6,7 @@ import pytest
 from django.test import Client, RequestFactory
 
 from accounts.models import User
-from console.views import server_error
+from console.views.errors import server_error
 from tests.harness.world import Tenant
 from tests.routing.pages import scenes
 from tests.routing.pages.conftest import signed_in, words_of

@@ -1,22 +1,10 @@
-"""The first page, and the pages that say what went wrong."""
+"""The pages that say what went wrong."""
 
 from __future__ import annotations
 
-from typing import cast
-
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.template.loader import get_template
-
-from accounts.models import StaffRole, User
-
-
-@login_required
-def home(request: HttpRequest) -> HttpResponse:
-    """Lead everybody to their first page: staff to the lanes, customers to their batches."""
-    user = cast(User, request.user)
-    return redirect("catalog:lane-list" if user.staff_role != StaffRole.NONE else "routing:batch-list")
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 -- Django's signature
