@@ -20,7 +20,7 @@ def zone_names() -> frozenset[str]:
 
 def zone_named(name: str) -> zoneinfo.ZoneInfo | None:
     """Give a zone of the IANA list that this machine knows; None for any other name."""
-    return zoneinfo.ZoneInfo(name) if name in _zone_names() else None
+    return zoneinfo.ZoneInfo(name) if name in zone_names() else None
 
 
 def reporting_zone_of(organisation: Organisation) -> zoneinfo.ZoneInfo:
