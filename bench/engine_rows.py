@@ -3,7 +3,8 @@
 Floor: ``orjson.loads`` and ``dumps`` of that row's request and result, in the same process, after each batch. The
 figure is this process's processor time; its database connection's and the wall time stand beside it. First batches of
 one size after another; then one batch of each size in a fresh process, after a small one that warms it up, and the
-straight line (so much a batch, so much a row) that fits them best.
+straight line (so much a batch, so much a row) that fits them best. The figure that is bound is ``named``: cut, collect,
+stitch and settle; submitting stands beside it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ _REPEATED = 5
 _SIZES = (10_000, 30_000, 100_000, 300_000)
 # Waiting for the provider is none of the engine's work.
 _STEPS = ("cut", "submit", "collect", "finish")
+# What the figure names (``finish`` stitches and settles); encoding and sending the rows stands apart.
+_NAMED = ("cut", "collect", "finish")
+_GROUPS = {"named": _NAMED, "all": _STEPS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +85,7 @@ def _show(name: str, rounds: list[dict[str, Any]]) -> None:
     floors = [each["floor_ns"] / each["row_count"] / 1_000 for each in rounds]
     floor_us = statistics.median(floors)
     print(f"{name}: floor {floor_us:.2f} us a row (orjson.loads + dumps of request and result)")
-    for step in (*_STEPS, "all"):
+    for step in (*_STEPS, *_GROUPS):
         for kind in ("cpu", "cpu + database", "wall"):
             spans = [_us_a_row(each, step, kind) for each in rounds]
             ratios = [span / floor for span, floor in zip(spans, floors, strict=True)]
@@ -94,29 +98,37 @@ def _show(name: str, rounds: list[dict[str, Any]]) -> None:
 
 def _us_a_row(measured: dict[str, Any], step: str, kind: str) -> float:
     names = {"cpu": ("cpu_ns",), "cpu + database": ("cpu_ns", "database_ns"), "wall": ("wall_ns",)}[kind]
-    steps = _STEPS if step == "all" else (step,)
+    steps = _GROUPS.get(step, (step,))
     spent_ns = sum(measured["steps"][each][name] for each in steps for name in names)
     return float(spent_ns) / float(measured["row_count"]) / 1_000
 
 
 def _grow(bench: _Bench) -> None:
-    """Print time and memory over sizes."""
-    spent_us, floors_us = [], []
+    """Print time and memory over sizes, and the straight lines through them."""
+    every = []
     for row_count in _SIZES:
         _, measured = bench.work([_WARM_UP, row_count])
-        floors_us.append(measured["floor_ns"] / row_count / 1_000)
+        every.append(measured)
+        floor_us = measured["floor_ns"] / row_count / 1_000
         spans = {kind: _us_a_row(measured, "all", kind) for kind in ("cpu", "cpu + database", "wall")}
-        spent_us.append(spans["cpu"] * row_count)
-        told = "   ".join(f"{kind} {span:6.2f} us = {span / floors_us[-1]:5.2f} x" for kind, span in spans.items())
+        spans = {"named": _us_a_row(measured, "named", "cpu"), **spans}
+        told = "   ".join(f"{kind} {span:6.2f} us = {span / floor_us:5.2f} x" for kind, span in spans.items())
         grown = measured["peak_megabytes"] - measured["base_megabytes"]
         print(f"engine, {row_count:>7,} rows: {told}   peak {measured['peak_megabytes']:.0f} MB (+{grown:.0f})")
+    floor_us = statistics.median(measured["floor_ns"] / measured["row_count"] / 1_000 for measured in every)
+    for step in (*_STEPS, *_GROUPS):
+        spent_us = [_us_a_row(measured, step, "cpu") * measured["row_count"] for measured in every]
+        print(f"engine, straight line, {step:<8} {_straight_line(spent_us, floor_us)}")
+
+
+def _straight_line(spent_us: Sequence[float], floor_us: float) -> str:
+    """Say what a batch and what a row costs, by the line that fits the sizes best."""
     # Weighted, so that each size counts by its share and not by its size.
     a_row_us, a_batch_us = np.polyfit(_SIZES, spent_us, 1, w=1 / np.array(spent_us))
     off = [a_row_us * row_count / (spent - a_batch_us) - 1 for row_count, spent in zip(_SIZES, spent_us, strict=True)]
-    floor_us = statistics.median(floors_us)
-    print(
-        f"engine, straight line: {a_batch_us / 1_000:.0f} ms a batch + {a_row_us:.2f} us a row"
-        f" = {a_row_us / floor_us:.2f} x   furthest from it {max(map(abs, off)):.1%}"
+    return (
+        f"{a_batch_us / 1_000:4.0f} ms a batch + {a_row_us:5.2f} us a row = {a_row_us / floor_us:.2f} x"
+        f"   furthest from it {max(map(abs, off)):.1%}"
     )
 
 

@@ -72,6 +72,11 @@ class BlobWriter:
         if self.size_bytes - self._written_bytes >= _WRITE_BYTES:
             self._write_gathered()
 
+    def write_all(self, chunks: Iterable[bytes]) -> None:
+        """Add the bytes of many chunks."""
+        for chunk in chunks:
+            self.write(chunk)
+
     def digest(self) -> bytes:
         """Give the SHA-256 of what was written so far; of a writer that hashes."""
         assert self._digest is not None, "this writer hashes nothing"
@@ -109,7 +114,7 @@ class BlobWriter:
         )
 
     def _write_gathered(self) -> None:
-        block = b"".join(self._gathered)
+        block = self._gathered[0] if len(self._gathered) == 1 else b"".join(self._gathered)
         if self._digest:
             self._digest.update(block)
         self._file.write(block)

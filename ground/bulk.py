@@ -7,7 +7,7 @@ and half of the server's work too, because it parses no text.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -18,6 +18,8 @@ import numpy.typing as npt
 HEADER: Final = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
 TRAILER: Final = b"\xff\xff"
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
+# Rows that are laid out at once: in one place again and again, which the processor's cache holds.
+_ROWS_PER_PIECE: Final = 400
 
 Numbers = npt.NDArray[np.int64]
 
@@ -36,26 +38,38 @@ class Kind(enum.Enum):
 Column = tuple[Kind, Numbers | int | str | datetime]
 
 
-def binary_rows(columns: Sequence[Column], row_count: int) -> bytes:
-    """Give the binary rows of columns, without header and trailer.
+def binary_rows(columns: Sequence[Column], row_count: int) -> Iterator[bytes]:
+    """Give the binary rows of columns in pieces of many rows, without header and trailer.
 
     Raises:
-        OverflowError: A number is too large for its column.
+        OverflowError: A number is too large for its column; nothing was given.
     """
     layout: list[tuple[str, str]] = [("count", ">i2")]
-    values: dict[str, Numbers | int | bytes] = {"count": len(columns)}
+    alike: dict[str, int | bytes] = {"count": len(columns)}
+    different: dict[str, Numbers] = {}
     for position, (kind, value) in enumerate(columns):
         stored, code, length = _stored(kind, value)
         size, content = f"size{position}", f"value{position}"
         layout.append((size, ">i4"))
-        values[size] = length
-        if length:
+        alike[size] = length
+        if isinstance(stored, np.ndarray):
             layout.append((content, code))
-            values[content] = stored
-    rows = np.empty(row_count, dtype=layout)
-    for name, each in values.items():
+            different[content] = stored
+        elif length:
+            layout.append((content, code))
+            alike[content] = stored
+    rows = np.empty(min(row_count, _ROWS_PER_PIECE), dtype=layout)
+    for name, each in alike.items():
         rows[name] = each
-    return rows.tobytes()
+    return _pieces(rows, different, row_count)
+
+
+def _pieces(rows: npt.NDArray[np.void], different: Mapping[str, Numbers], row_count: int) -> Iterator[bytes]:
+    for first in range(0, row_count, _ROWS_PER_PIECE):
+        piece = rows[: row_count - first]
+        for name, values in different.items():
+            piece[name] = values[first : first + _ROWS_PER_PIECE]
+        yield piece.tobytes()
 
 
 def _stored(kind: Kind, value: Numbers | int | str | datetime) -> tuple[Numbers | int | bytes, str, int]:

@@ -109,7 +109,8 @@ def moving_on(model: type[Row], lease: Lease, *, keep_lease: bool = False) -> It
     Raises:
         LeaseLost: Another worker has claimed the row; nothing was written.
     """
-    with transaction.atomic():
+    # Inside a transaction it is a part of it: whatever fails here ends the whole.
+    with transaction.atomic(savepoint=False):
         row = model._default_manager.select_for_update().filter(pk=lease.row_id, fence=lease.fence).first()  # noqa: SLF001 -- the manager of a model given as argument
         if row is None:
             raise LeaseLost

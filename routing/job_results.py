@@ -26,6 +26,7 @@ _COLUMN_COUNT: Final = 12
 _TOKENS: Final = slice(3, 9)
 _OFFSET, _LENGTH, _PROBLEM = range(9, 12)
 _NOT_OURS, _EXPECTED, _HERE = range(3)
+_BODIES_PER_PIECE: Final = 100
 
 
 class Verdict(NamedTuple):
@@ -140,10 +141,11 @@ class JobResults:
         self._bodies.append(body)
         self.waiting_bytes += len(body)
 
-    def take_bodies(self) -> bytes:
+    def take_bodies(self) -> list[bytes]:
         """Give the bodies that wait, in the order of their rows; they are kept behind those that were given before.
 
-        Of what waits each row keeps its first result, unless it has one already.
+        Of what waits each row keeps its first result, unless it has one already. The bodies come in pieces of many:
+        megabytes at once would be copied and written at a third of the speed.
         """
         entries = np.frombuffer(bytes(self._waiting), dtype="<i8").reshape(-1, _COLUMN_COUNT)
         rows = entries[:, 0]
@@ -162,12 +164,15 @@ class JobResults:
         ends = self._size_bytes + np.cumsum(placed[:, _LENGTH])
         placed[:, _OFFSET] = ends - placed[:, _LENGTH]
         self._placed.append(placed)
-        bodies = b"".join([self._bodies[index] for index in chosen.tolist()])
-        self._size_bytes += len(bodies)
+        self._size_bytes += int(placed[:, _LENGTH].sum())
+        bodies = [self._bodies[index] for index in chosen.tolist()]
+        pieces = [
+            b"".join(bodies[first : first + _BODIES_PER_PIECE]) for first in range(0, len(bodies), _BODIES_PER_PIECE)
+        ]
         self._waiting.clear()
         self._bodies.clear()
         self.waiting_bytes = 0
-        return bodies
+        return pieces
 
     def table(self, missing: Verdict) -> ResultTable:
         """Give the results of all rows of the job; ``missing`` is that of rows the provider said nothing about."""

@@ -32,7 +32,8 @@ def record_attempts(job: CollectedJob, attempts: Attempts) -> int:
             copy.write(HEADER)
             for verdict in range(len(attempts.verdicts)):
                 chosen = np.flatnonzero(is_new & (attempts.verdict_indexes == verdict))
-                copy.write(binary_rows(_columns(job, attempts, verdict, chosen), len(chosen)))
+                for piece in binary_rows(_columns(job, attempts, verdict, chosen), len(chosen)):
+                    copy.write(piece)
             copy.write(TRAILER)
     return int(is_new.sum())
 

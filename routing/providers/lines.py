@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator
 
-_BLOCK_BYTES = 64 * 1024
+_PIECE_BYTES = 64 * 1024
 _GATHERING_SECONDS = 1.0
 # Readers that split with str.splitlines() also break at these; inside JSON they can only stand in strings.
 _SEPARATORS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
@@ -28,30 +28,53 @@ def is_one_line_each(text: bytes) -> bool:
     return CR not in text and (text.isascii() or not any(separator in text for separator, _ in _SEPARATORS))
 
 
-def gather_lines(chunks: Iterable[bytes], *, maximum_bytes: int) -> Iterator[list[bytes] | int]:
-    r"""Cut a byte stream at LF alone, as :func:`split_lines` does, and give many lines at once.
+def gather_lines(chunks: Iterable[bytes], *, maximum_bytes: int) -> Iterator[bytes | int]:
+    r"""Cut a byte stream at LF alone, as :func:`split_lines` does, and give many lines in one piece.
 
-    A line longer than ``maximum_bytes`` comes alone, as its size in bytes. Memory stays at a block of lines, or at one.
-    Lines that come slowly are not waited for: their reader has a lease to keep.
+    Each line of a piece ends in LF, also where the stream's last one lacked it. A line longer than ``maximum_bytes``
+    comes alone, as its size in bytes without LF. Memory stays at a piece, or at one line. Lines that come slowly are
+    not waited for: their reader has a lease to keep.
     """
-    gathered: list[bytes] = []
-    gathered_bytes = 0
+    whole: list[bytes | memoryview] = []
+    whole_bytes = 0
+    # The line that goes on with the next chunk; nothing of it is kept once it is too long.
+    begun: list[bytes] = []
+    begun_bytes = 0
     gives_at = time.monotonic() + _GATHERING_SECONDS
-    for lines, size_bytes in _lines_of_chunks(chunks, maximum_bytes):
-        if size_bytes > maximum_bytes:
-            if gathered:
-                yield gathered
-            yield size_bytes
-            gathered, gathered_bytes = [], 0
-            continue
-        gathered += lines
-        gathered_bytes += size_bytes
-        if gathered_bytes >= _BLOCK_BYTES or time.monotonic() >= gives_at:
-            yield gathered
-            gathered, gathered_bytes = [], 0
+    for chunk in chunks:
+        border = chunk.rfind(b"\n") + 1
+        if border and begun_bytes + border <= maximum_bytes:
+            whole += begun
+            whole.append(memoryview(chunk)[:border])
+            whole_bytes += begun_bytes + border
+        elif border:
+            if whole:
+                yield b"".join(whole)
+            whole, whole_bytes = [], 0
+            yield from _one_by_one(begun, begun_bytes, chunk[:border], maximum_bytes)
+        if border:
+            begun, begun_bytes = [], 0
+        begun.append(chunk[border:])
+        begun_bytes += len(chunk) - border
+        if begun_bytes > maximum_bytes:
+            begun = []
+        if whole_bytes >= _PIECE_BYTES or (whole and time.monotonic() >= gives_at):
+            yield b"".join(whole)
+            whole, whole_bytes = [], 0
             gives_at = time.monotonic() + _GATHERING_SECONDS
-    if gathered:
-        yield gathered
+    if whole:
+        yield b"".join(whole)
+    if begun_bytes:
+        yield b"".join((*begun, b"\n")) if begun_bytes <= maximum_bytes else begun_bytes
+
+
+def _one_by_one(begun: list[bytes], begun_bytes: int, ended: bytes, maximum_bytes: int) -> Iterator[bytes | int]:
+    """Give the lines that end here, of which one may be too long; the first goes on with what was ``begun``."""
+    first, *lines = ended.split(b"\n")[:-1]
+    first_bytes = begun_bytes + len(first)
+    yield b"".join((*begun, first, b"\n")) if first_bytes <= maximum_bytes else first_bytes
+    for line in lines:
+        yield line + b"\n" if len(line) <= maximum_bytes else len(line)
 
 
 def split_lines(chunks: Iterable[bytes], *, maximum_bytes: int) -> Iterator[tuple[bytes, int]]:

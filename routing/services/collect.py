@@ -190,6 +190,6 @@ def _read(lease: Lease, job: ProviderJob) -> tuple[JobResults, str]:
             reach(FaultPoint.COLLECT_HALF_READ)
             collected.take(read)
             if collected.waiting_bytes >= _SORTED_BYTES:
-                blob.write(collected.take_bodies())
-        blob.write(collected.take_bodies())
+                blob.write_all(collected.take_bodies())
+        blob.write_all(collected.take_bodies())
         return collected, blob.save().name

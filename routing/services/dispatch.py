@@ -108,7 +108,8 @@ def submit_next_job() -> bool:
     if lease is None:
         return False
     reach(FaultPoint.SUBMIT_CLAIMED)
-    job = ProviderJob.objects.select_related("batch", "sub_lane__batch", "account").get(pk=lease.row_id)
+    job = ProviderJob.objects.select_related("batch", "sub_lane", "account").get(pk=lease.row_id)
+    job.sub_lane.batch = job.batch
     with unless_lost(), ExitStack() as stack:
         try:
             payload = stack.enter_context(open_payload(job.batch.quote_id))

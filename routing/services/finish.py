@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -18,7 +18,7 @@ from billing.models import Receipt
 from billing.selectors import provider_costs_of_batch
 from billing.services.settlement import settle_batch
 from ground import clock
-from ground.blobs import BlobWriter, WrittenBlob, delete_blob, delete_overtaken
+from ground.blobs import BlobWriter, WrittenBlob, delete_blob, delete_overtaken, link_blob
 from ground.fault_points import FaultPoint, reach
 from ground.ids import new_public_id
 from ground.leases import Keeper, Lease, LeaseLost, claim, moving_on, unless_lost
@@ -104,7 +104,8 @@ class _StitchedFiles:
 def _stitch(lease: Lease, batch: Batch) -> _StitchedFiles:
     """Write the results, output and error files in one pass, each in the order of the input and in flat memory.
 
-    Up to the first row that failed the output is the results: it is copied then, and not hashed twice.
+    Up to the first row that failed the output is the results: it is copied then, and not hashed twice. Where no row
+    failed the two are one: the output is a second name of the results.
     """
     name = f"{_folder(batch)}/{lease.fence}"
     with ExitStack() as stack:
@@ -118,14 +119,13 @@ def _stitch(lease: Lease, batch: Batch) -> _StitchedFiles:
             reach(FaultPoint.FINISH_HALF_WRITTEN)
             if parted is not None:
                 parted[not lines.succeeded].write(lines.text)
-        output, error = parted or (stack.enter_context(results.copied(f"{name}.output.jsonl")), None)
         saved = results.save()
         reach(FaultPoint.FINISH_ONE_FILE_WRITTEN)
-        return _StitchedFiles(
-            results=saved,
-            output=output.save() if output.size_bytes else None,
-            error=error.save() if error else None,
-        )
+        if parted is None:
+            link_blob(saved.name, f"{name}.output.jsonl")
+            return _StitchedFiles(results=saved, output=replace(saved, name=f"{name}.output.jsonl"), error=None)
+        output, error = parted
+        return _StitchedFiles(results=saved, output=output.save() if output.size_bytes else None, error=error.save())
 
 
 def _lines(lease: Lease, batch: Batch) -> Iterator[StitchedLines]:

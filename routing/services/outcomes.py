@@ -114,7 +114,8 @@ def _write_outcomes(job: ProviderJob, table: ResultTable) -> None:
             for index, verdict in enumerate(table.verdicts):
                 is_chosen = table.verdict_indexes == index
                 columns = _columns(job, verdict, table.where(is_chosen), charges[is_chosen])
-                copy.write(binary_rows(columns, int(is_chosen.sum())))
+                for piece in binary_rows(columns, int(is_chosen.sum())):
+                    copy.write(piece)
             copy.write(TRAILER)
 
 
@@ -160,15 +161,19 @@ def _count(job: ProviderJob, succeeded_count: int, failed_count: int) -> int:
     SubLane.objects.filter(pk=job.sub_lane_id).update(
         completed_count=F("completed_count") + succeeded_count, failed_count=F("failed_count") + failed_count
     )
-    Batch.objects.filter(pk=job.batch_id).update(
-        completed_count=F("completed_count") + succeeded_count,
-        failed_count=F("failed_count") + failed_count,
-        collected_count=F("collected_count") + 1,
-    )
-    is_done = Batch.objects.filter(pk=job.batch_id, row_count=F("completed_count") + F("failed_count"))
-    if is_done.update(due_at=clock.now()):
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE routing_batch SET completed_count = completed_count + %(succeeded)s,"
+            " failed_count = failed_count + %(failed)s, collected_count = collected_count + 1,"
+            " due_at = CASE WHEN row_count = completed_count + %(succeeded)s + failed_count + %(failed)s"
+            " THEN %(at)s ELSE due_at END WHERE id = %(batch)s"
+            " RETURNING collected_count, row_count = completed_count + failed_count",
+            {"succeeded": succeeded_count, "failed": failed_count, "at": clock.now(), "batch": job.batch_id},
+        )
+        collected_number, is_done = cursor.fetchone()
+    if is_done:
         wake("routing.finish_batches")
-    return Batch.objects.values_list("collected_count", flat=True).get(pk=job.batch_id)
+    return int(collected_number)
 
 
 def _free_dead_group(job: ProviderJob) -> None:

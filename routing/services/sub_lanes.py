@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from django.db import transaction
 
@@ -18,6 +19,14 @@ from routing.providers.base import Fault
 ENQUEUED_TOKENS_LIMIT = "enqueued_tokens_limit"
 # Nobody can tell whether a job was sent: operators are asked.
 UNCLEAR = "submit_is_unclear"
+_LOOKED_AT: Final = (
+    *("state", "reason", "row_count", "completed_count", "failed_count", "reported_count", "ended_at"),
+    *("batch__ending", "batch__created_at"),
+)
+_JOBS_TELL: Final = (
+    *("state", "row_count", "reported_done_count", "reported_failed_count", "last_error"),
+    *("submitted_at", "polled_at", "unclear_since"),
+)
 
 
 @contextmanager
@@ -38,9 +47,11 @@ def moving_job(lease: Lease, *, keep_lease: bool = False) -> Iterator[ProviderJo
 
 def follow_jobs(sub_lane_id: int) -> None:
     """Bring a sub-lane to where its jobs are, in the transaction that moved one of them."""
-    sub_lane = SubLane.objects.select_for_update(of=("self",)).select_related("batch").get(pk=sub_lane_id)
+    # Every move of every job comes by here: only what is looked at is read.
+    locked = SubLane.objects.select_for_update(of=("self",)).select_related("batch").only(*_LOOKED_AT)
+    sub_lane = locked.get(pk=sub_lane_id)
     # Read after the lock, so that of two jobs that move at once the later one sees the earlier one's step.
-    standing = _Standing(ProviderJob.objects.filter(sub_lane_id=sub_lane_id).defer("rows").order_by("number"))
+    standing = _Standing(ProviderJob.objects.filter(sub_lane_id=sub_lane_id).only(*_JOBS_TELL).order_by("number"))
     if sub_lane.completed_count + sub_lane.failed_count == sub_lane.row_count:
         # A lane that never took anything has failed, whatever its rows are given as their outcome.
         is_failed = sub_lane.row_count and not standing.was_submitted

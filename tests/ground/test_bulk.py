@@ -50,7 +50,7 @@ def test_a_copied_row_has_the_values_it_was_made_of(
     owner_cursor.execute(f"CREATE TEMP TABLE IF NOT EXISTS copied ({typed})")
     owner_cursor.execute("TRUNCATE copied")
     with owner_cursor.copy(f"COPY copied ({NAMES}) FROM STDIN (FORMAT BINARY)") as copy:
-        for piece in (HEADER, binary_rows(columns, len(rows)), TRAILER):
+        for piece in (HEADER, *binary_rows(columns, len(rows)), TRAILER):
             copy.write(piece)
     found = owner_cursor.execute(f"SELECT {NAMES} FROM copied").fetchall()
     assert sorted(found) == sorted((at, small, middle, large, word, *row) for row in rows)

@@ -66,7 +66,7 @@ def take(collected: JobResults, results: list[RowResult], *, at_once: bool) -> b
         run = list(group)
         for read in [together(run)] if at_once and succeeded else run:
             collected.take(read)
-    return collected.take_bodies()
+    return b"".join(collected.take_bodies())
 
 
 @given(rows=st.sets(st.integers(0, 25), min_size=1), parts=st.lists(RESULTS, max_size=4), at_once=st.booleans())

@@ -44,7 +44,7 @@ from routing.providers.calls import (
 )
 from routing.providers.lines import gather_lines
 from routing.providers.openai import jobs, wire
-from routing.providers.openai.chat_lines import ChatLineReader
+from routing.providers.openai.chat_lines import ChatLineReader, OtherLine
 from routing.providers.openai.row_lines import splice_rows
 
 MAXIMUM_INPUT_BYTES = 209_715_200
@@ -128,25 +128,25 @@ class OpenAIProvider:
         for result_ref in report.result_refs:
             line = 1
             with closing(self._download(result_ref)) as chunks:
-                for block in gather_lines(chunks, maximum_bytes=MAXIMUM_LINE_BYTES):
-                    if isinstance(block, int):
+                for piece in gather_lines(chunks, maximum_bytes=MAXIMUM_LINE_BYTES):
+                    if isinstance(piece, int):
                         yield BrokenLine(
-                            result_ref=result_ref, line=line, size_bytes=block, problem=LineProblem.TOO_LONG
+                            result_ref=result_ref, line=line, size_bytes=piece, problem=LineProblem.TOO_LONG
                         )
                         line += 1
                         continue
-                    for read in chat_lines.read(block):
-                        if not isinstance(read, int):
+                    for read in chat_lines.read(piece):
+                        if not isinstance(read, OtherLine):
                             yield read
-                        elif block[read] and not block[read].isspace():
+                        elif read.text and not read.text.isspace():
                             yield wire.read_line(
-                                block[read],
+                                read.text,
                                 token=token,
                                 answer_prefix=answer_prefix,
                                 result_ref=result_ref,
-                                line=line + read,
+                                line=line + read.place,
                             )
-                    line += len(block)
+                    line += piece.count(b"\n")
 
     def cancel(self, batch_ref: str) -> None:
         """Ask that a batch stop; one that has ended or is cancelling already is left as it is."""

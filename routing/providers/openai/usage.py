@@ -80,13 +80,15 @@ def normalised_usage(said: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64]
     """Normalise many rows of the common shape at once, as :func:`consistent_usage` does one.
 
     Args:
-        said: For each row its prompt, completion, cached, cache-written and reasoning tokens, as the provider says.
+        said: Columns of prompt, completion, cached, cache-written and reasoning tokens, as the provider says them.
 
     Returns:
         For each row the fields of :class:`TokenUsage` in their order, and whether no detail is larger than its whole.
     """
-    prompt, completion, cached, written, reasoning = said.T
-    tokens = np.column_stack((prompt - cached - written, cached, written, np.zeros_like(prompt), completion, reasoning))
+    prompt, completion, cached, written, reasoning = said
+    tokens = np.zeros((len(prompt), 6), dtype=np.int64)
+    for column, numbers in enumerate((prompt - cached - written, cached, written, 0, completion, reasoning)):
+        tokens[:, column] = numbers
     return tokens, (tokens[:, 0] >= 0) & (reasoning <= completion)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from routing.providers.base import ResultItem, RowResult
-from routing.providers.openai.chat_lines import ChatLineReader
+from routing.providers.openai.chat_lines import ChatLineReader, OtherLine
 from routing.providers.openai.wire import read_line
 from tests.harness.answers import one_by_one
 
@@ -53,8 +53,8 @@ def never_ran(code: str) -> bytes:
 def read(text: bytes) -> ResultItem:
     """What the exact way makes of a line; where the short way takes it too, both say the same."""
     exact = read_line(text, token=TOKEN, answer_prefix="ours-", result_ref="file-1", line=3)
-    (short,) = ChatLineReader(token=TOKEN, answer_prefix="ours-").read([text])
-    if isinstance(short, int):
+    (short,) = ChatLineReader(token=TOKEN, answer_prefix="ours-").read(text + b"\n")
+    if isinstance(short, OtherLine):
         return exact
     for item in one_by_one([short], token=TOKEN):
         assert isinstance(item, RowResult)

@@ -31,6 +31,8 @@ LINES = {
     "an id behind the first": answered(200, COMPLETION).replace(b'"choices"', b'"id":"chatcmpl-theirs","choices"'),
     "an escape in the head": GOOD.replace(b'"batch_req_5f01"', b'"batch\\u0041"'),
     "an open text in the head": GOOD.replace(b'"batch_req_5f01"', b'"batch\\"'),
+    "a text in the head that is not ended": GOOD[:12],
+    "the rest of that line": GOOD[12:],
     "another end": GOOD.replace(b'"error":null', b'"error":{}'),
     "inconsistent": answered(200, INCONSISTENT),
     "no usage": answered(200, {**COMPLETION, "usage": None}),
@@ -49,24 +51,24 @@ def comparable(item: ResultItem) -> object:
     return msgspec.structs.replace(item, body=None), body_of(item)
 
 
-@given(st.lists(st.sampled_from(sorted(LINES)), max_size=8))
+@given(st.lists(st.sampled_from(sorted(LINES)), min_size=1, max_size=8))
 def test_lines_read_together_say_what_each_says_alone_and_in_their_order(names: list[str]) -> None:
     lines = [LINES[name] for name in names]
-    reads = ChatLineReader(token=TOKEN, answer_prefix="ours-").read(lines)
+    reads = ChatLineReader(token=TOKEN, answer_prefix="ours-").read(b"".join(line + b"\n" for line in lines))
     items: list[ResultItem] = []
     for read in reads:
         if isinstance(read, AnsweredRows):
             items += one_by_one([read], token=TOKEN)
         else:
-            assert read == len(items), "a line that is not read is named by its place"
-            items.append(exactly(lines[read]))
+            assert read == (len(items), lines[len(items)]), "a line that is not read is given by its place"
+            items.append(exactly(read.text))
     assert [comparable(item) for item in items] == [comparable(exactly(line)) for line in lines]
     assert all(len((item.body or b"x").decode().splitlines()) == 1 for item in items if isinstance(item, RowResult))
 
 
 def test_common_lines_are_read_without_the_exact_way() -> None:
     lines = [LINES["good"], LINES["another row"], LINES["separators"]]
-    (read,) = ChatLineReader(token=TOKEN, answer_prefix="ours-").read(lines)
+    (read,) = ChatLineReader(token=TOKEN, answer_prefix="ours-").read(b"".join(line + b"\n" for line in lines))
     assert isinstance(read, AnsweredRows)
     assert read.rows.tolist() == [7, 12, 7]
     assert read.tokens.tolist() == [[14, 0, 0, 0, 5, 0]] * 3
