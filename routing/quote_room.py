@@ -29,29 +29,36 @@ _lock = threading.Lock()
 _known: dict[str, _Known] = {}
 
 
-def take_quote_room(organisation: Organisation, wanted_bytes: int) -> None:
+def take_quote_room(organisation: Organisation, wanted_bytes: int, *, maximum_bytes: int | None = None) -> None:
     """Count bytes that are about to be stored for a quote.
+
+    Args:
+        organisation: Whose quote it is.
+        wanted_bytes: How many they are.
+        maximum_bytes: How many it may have with them; None for all that it may have.
 
     Raises:
         StoreFull: The organisation's open quotes would have more than they may; room comes as they expire.
     """
+    if maximum_bytes is None:
+        maximum_bytes = settings.STORED_QUOTES_MAX_BYTES
     now_seconds = time.monotonic()
     with _lock:
         known = _known.get(organisation.public_id)
         is_enough = (
             known is not None
             and now_seconds - known.read_at_seconds < _KNOWN_FOR_SECONDS
-            and known.stored_bytes + wanted_bytes <= settings.STORED_QUOTES_MAX_BYTES
+            and known.stored_bytes + wanted_bytes <= maximum_bytes
         )
         if is_enough:
             assert known is not None, "what is enough is known"
             known.stored_bytes += wanted_bytes
             return
     stored_bytes = stored_quote_bytes(organisation)
-    if stored_bytes + wanted_bytes > settings.STORED_QUOTES_MAX_BYTES:
+    if stored_bytes + wanted_bytes > maximum_bytes:
         raise StoreFull(
             f"The organisation's open quotes have {stored_bytes} bytes; with this file they would be more than the"
-            f" {settings.STORED_QUOTES_MAX_BYTES} it may store. Room comes as quotes expire or become batches."
+            f" {maximum_bytes} it may store. Room comes as quotes expire or become batches."
         )
     with _lock:
         if len(_known) >= _FORGOTTEN_ABOVE:

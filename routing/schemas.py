@@ -23,6 +23,7 @@ class BatchCreate(Schema, extra="forbid"):
     endpoint: str | None = None
     completion_window: str | None = None
     metadata: dict[str, Any] | None = None
+    workflow: str | None = None
 
 
 class ConstraintsBody(Schema, extra="forbid"):
@@ -206,6 +207,7 @@ class QuoteOut(Schema):
     object: str
     status: Literal["ready", "accepted", "expired"]
     input_file_id: str | None
+    retry_of: str | None
     created_at: int
     expires_at: int
     workflow: str
@@ -240,6 +242,7 @@ class UnpricedQuoteOut(Schema):
     status: Literal["pending", "failed"]
     batch_id: str | None
     input_file_id: str | None
+    retry_of: str | None
     created_at: int
     expires_at: None
     workflow: str
@@ -321,8 +324,22 @@ class BatchListOut(Schema):
     has_more: bool
 
 
+class FileQuoteOut(Schema):
+    """The newest quote of an uploaded file: a batch of the file runs under it while it is `pending` or `ready`.
+
+    `url` leads to all of it; `total_micro_usd` is what it expects, once it is priced.
+    """
+
+    id: str
+    object: str
+    status: Literal["pending", "ready", "accepted", "expired", "failed"]
+    url: str
+    expires_at: int | None
+    total_micro_usd: int | None
+
+
 class FileOut(Schema):
-    """OpenAI's file object."""
+    """OpenAI's file object, and ours beside it: the quote of a file that was uploaded."""
 
     id: str
     object: str
@@ -332,6 +349,7 @@ class FileOut(Schema):
     filename: str
     purpose: str
     status: str
+    quote: FileQuoteOut | None
 
 
 class FileListOut(Schema):

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+import msgspec
 import orjson
 from django.db import connection
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Sum
+from django.db.models import BooleanField, Exists, ExpressionWrapper, F, OuterRef, Q, QuerySet, Sum
 
 from accounts.models import Organisation
 from accounts.selectors import DATABASE_NOW
@@ -255,6 +256,46 @@ class FilePage:
 
     files: tuple[StoredFile, ...]
     has_more: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileQuote:
+    """What is shown of a file's newest quote. ``total_micro_usd`` is its estimate; None until it is priced."""
+
+    public_id: str
+    status: str
+    expires_at: datetime | None = None
+    total_micro_usd: int | None = None
+
+
+class _Total(msgspec.Struct):
+    total_micro_usd: int
+
+
+def quotes_of_files(organisation: Organisation, files: Sequence[StoredFile]) -> dict[str, FileQuote]:
+    """Give the newest quote of each uploaded file by the quote's id; two queries whatever their number."""
+    ids = [stored.quote_id for stored in files if stored.quote_id]
+    if not ids:
+        return {}
+    # An id begins with its time, which names the partitions.
+    span = (created_at_of(min(ids)), created_at_of(max(ids)))
+    rows = Quote.objects.filter(public_id__in=ids, created_at__range=span, organisation=organisation)
+    batches = Batch.objects.filter(quote_id__in=ids, organisation=organisation)
+    accepted = set(batches.values_list("quote_id", flat=True))
+    found: dict[str, FileQuote] = {}
+    is_over = ExpressionWrapper(Q(expires_at__lte=DATABASE_NOW), output_field=BooleanField())
+    for public_id, status, expires_at, over, plan in rows.annotate(is_over=is_over).values_list(
+        "public_id", "status", "expires_at", "is_over", "plan"
+    ):
+        is_priced = status == QuoteStatus.READY
+        shown = "accepted" if public_id in accepted and is_priced else "expired" if is_priced and over else status
+        found[public_id] = FileQuote(
+            public_id=public_id,
+            status=shown,
+            expires_at=expires_at,
+            total_micro_usd=msgspec.json.decode(bytes(plan), type=_Total).total_micro_usd if is_priced else None,
+        )
+    return found
 
 
 def file_page(

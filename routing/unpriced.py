@@ -24,6 +24,7 @@ def unpriced_answer(quote: Quote) -> dict[str, Any]:
         "status": quote.status,
         "batch_id": batch_id,
         "input_file_id": quote.input_file_id or None,
+        "retry_of": quote.retry_of or None,
         "created_at": int(quote.created_at.timestamp()),
         "expires_at": None,
         "workflow": workflow.name,

@@ -19,6 +19,7 @@ from routing.batch_choice import PUBLISHED as FILTERS
 from routing.batch_choice import batch_choice
 from routing.collected import collected_results
 from routing.domain.jsonl.checks import ENDPOINTS
+from routing.domain.scoring import WorkflowProfile
 from routing.models import Batch, StoredFile, SubLane
 from routing.schemas import BatchCreate, BatchListOut, BatchOut
 from routing.selectors import (
@@ -33,7 +34,7 @@ from routing.selectors import (
 from routing.services.batches import AcceptedBatch, accept_quote, checked_metadata
 from routing.services.closing import cancel_batch
 from routing.services.file_batches import create_file_batch
-from routing.services.file_quotes import uploaded_file
+from routing.workflows import workflow_named
 
 router = Router(tags=["batches"])
 _WINDOW = "24h"
@@ -44,8 +45,9 @@ def create_batch(request: HttpRequest, body: BatchCreate) -> HttpResponse:
     """Accept a quote, or send an uploaded file to be priced and accepted at once.
 
     The quote may stand in `quote_id` or, for the stock SDK, in `metadata.quote_id`. Without one, `input_file_id`,
-    `endpoint` and `completion_window` make a batch that is `validating` until its file is priced; what is wrong with
-    the file, or missing credit, turns it `failed` with `errors`.
+    `endpoint` and `completion_window` make a batch that is `validating` until its file is priced; it runs under the
+    file's newest quote while that is valid, or under a new one, by `workflow` or `metadata.workflow` where one is
+    named. What is wrong with the file, or missing credit, turns it `failed` with `errors`.
     """
     caller = caller_of(request)
     metadata = checked_metadata(body.metadata)
@@ -55,6 +57,8 @@ def create_batch(request: HttpRequest, body: BatchCreate) -> HttpResponse:
     if not quote_id:
         return _answer(_batch_of_file(caller, body, metadata, is_retry=is_sdk_retry(request)))
     quote = quote_by_id(organisation=caller.organisation, public_id=quote_id)
+    if body.workflow and body.workflow != quote.workflow:
+        raise InvalidRequest(f"The quote was made under the workflow {quote.workflow!r}.", param="workflow")
     if body.input_file_id not in {None, quote_id, quote.input_file_id or None}:
         raise InvalidRequest(
             "'input_file_id' is not the quote's file; leave it out or send the quote's own id.", param="input_file_id"
@@ -161,8 +165,20 @@ def _batch_of_file(
     endpoint = ENDPOINTS.get(body.endpoint or "")
     if endpoint is None:
         raise InvalidRequest(f"'endpoint' is one of {', '.join(ENDPOINTS)}.", param="endpoint")
-    stored = uploaded_file(caller, body.input_file_id)
-    return create_file_batch(caller=caller, stored=stored, endpoint=endpoint, metadata=metadata, is_retry=is_retry)
+    return create_file_batch(
+        caller=caller,
+        file_id=body.input_file_id,
+        endpoint=endpoint,
+        metadata=metadata,
+        workflow=_workflow_of(caller, body, metadata),
+        is_retry=is_retry,
+    )
+
+
+def _workflow_of(caller: Caller, body: BatchCreate, metadata: dict[str, str] | None) -> WorkflowProfile | None:
+    """Give the workflow that is named in the body or, for the stock SDK, in the metadata; None where none is."""
+    named = body.workflow or (metadata or {}).get("workflow")
+    return workflow_named(caller.organisation, named) if named else None
 
 
 def _missing(param: str, message: str) -> InvalidRequest:

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from ninja import Router
 
+from accounts.models import Organisation
 from accounts.once import begin_once, begins_itself
 from ground import clock
 from ground.blobs import BlobWriter
@@ -18,14 +19,17 @@ from ground.ids import new_public_id
 from routing.api.answers import caller_of, errors_of, is_sdk_retry, json_answer, may_be_repeated
 from routing.api.downloads import METHODS, PUBLISHED, RESPONSES, download
 from routing.api.forms import FILE_PART, read_upload
-from routing.models import FilePurpose, StoredFile
+from routing.models import FilePurpose, QuoteStatus, StoredFile
 from routing.schemas import FileDeletedOut, FileListOut, FileOut
-from routing.selectors import FILE_PAGE_MAX, file_by_id, file_page
+from routing.selectors import FILE_PAGE_MAX, FileQuote, file_by_id, file_page, quotes_of_files
 from routing.services.files import check_room, checked_lifetime, delete_file, keep_file, uploaded_blob_name
+from routing.services.quotes_by_file import quote_of_upload
+from routing.workflows import workflow_named
 
 router = Router(tags=["files"])
 _ANCHOR_FIELD, _SECONDS_FIELD = "expires_after[anchor]", "expires_after[seconds]"
-_FIELDS = frozenset({"purpose", _ANCHOR_FIELD, _SECONDS_FIELD})
+_WORKFLOW_FIELD = "workflow"
+_FIELDS = frozenset({"purpose", _ANCHOR_FIELD, _SECONDS_FIELD, _WORKFLOW_FIELD})
 _FORM = {
     "requestBody": {
         "required": True,
@@ -39,6 +43,7 @@ _FORM = {
                         "purpose": {"type": "string", "enum": [FilePurpose.BATCH]},
                         _ANCHOR_FIELD: {"type": "string", "enum": ["created_at"]},
                         _SECONDS_FIELD: {"type": "integer", "minimum": 3600, "maximum": 2592000},
+                        _WORKFLOW_FIELD: {"type": "string"},
                     },
                 }
             }
@@ -52,15 +57,18 @@ _FORM = {
 def create_file(request: HttpRequest) -> HttpResponse:
     """Upload a JSONL file of requests, as a form with `file` and `purpose` (`batch`); it is stored as it comes.
 
-    It is kept for 30 days, or as long as `expires_after[seconds]` says.
+    It is kept for 30 days, or as long as `expires_after[seconds]` says. It is priced at once in the background, under
+    `workflow` if that is named: `quote` leads to the offer, and a batch of the file runs under it while it is valid.
     """
-    organisation = caller_of(request).organisation
+    caller = caller_of(request)
+    organisation = caller.organisation
     if not may_be_repeated(request):
         # One that is known already takes no room; whether it is shows when it is there.
         check_room(organisation, 1)
     with BlobWriter() as writer:
         form = read_upload(request, writer, known_names=_FIELDS, maximum_bytes=settings.FILE_MAX_BYTES)
         lifetime = _checked(form.fields, writer.size_bytes)
+        workflow = workflow_named(organisation, form.fields.get(_WORKFLOW_FIELD))
         # By what the form holds: each try of a client has a boundary of its own. Nothing is stored yet.
         begin_once(request, orjson.dumps([form.filename, sorted(form.fields.items()), writer.digest().hex()]))
         # Named when it is whole, for the sweep takes a name of an hour ago without a row for a killed process's.
@@ -72,11 +80,15 @@ def create_file(request: HttpRequest) -> HttpResponse:
         filename=form.filename,
         written=written,
         lifetime=lifetime,
+        api_key=caller.api_key,
         is_retry=is_sdk_retry(request),
     )
-    response = json_answer(file_object(stored))
-    if stored.public_id != public_id:
-        response["idempotent-replayed"] = "true"
+    quote_id = quote_of_upload(caller=caller, stored=stored, workflow=workflow)
+    if stored.public_id == public_id:
+        quote = FileQuote(public_id=quote_id, status=QuoteStatus.PENDING) if quote_id else None
+        return json_answer(_file(stored, quote))
+    response = json_answer(file_object(organisation, stored))
+    response["idempotent-replayed"] = "true"
     return response
 
 
@@ -91,14 +103,16 @@ def list_files(
     """Give a page of files by creation time, newest first unless `order` is `asc`."""
     if order not in {"asc", "desc"}:
         raise InvalidRequest("order is 'asc' or 'desc'.", param="order")
+    organisation = caller_of(request).organisation
     page = file_page(
-        organisation=caller_of(request).organisation,
+        organisation=organisation,
         after=after,
         limit=limit,
         is_newest_first=order == "desc",
         purpose=purpose,
     )
-    data = [file_object(stored) for stored in page.files]
+    quotes = quotes_of_files(organisation, page.files)
+    data = [_file(stored, quotes.get(stored.quote_id)) for stored in page.files]
     return json_answer(
         {
             "object": "list",
@@ -113,7 +127,8 @@ def list_files(
 @router.get("/{file_id}", response={200: FileOut, **errors_of(404)})
 def get_file(request: HttpRequest, file_id: str) -> HttpResponse:
     """Give one file's facts."""
-    return json_answer(file_object(file_by_id(organisation=caller_of(request).organisation, public_id=file_id)))
+    organisation = caller_of(request).organisation
+    return json_answer(file_object(organisation, file_by_id(organisation=organisation, public_id=file_id)))
 
 
 @router.delete("/{file_id}", response={200: FileDeletedOut, **errors_of(404)})
@@ -129,8 +144,12 @@ def get_content(request: HttpRequest, file_id: str) -> HttpResponseBase:
     return download(request, file_by_id(organisation=caller_of(request).organisation, public_id=file_id))
 
 
-def file_object(stored: StoredFile) -> dict[str, Any]:
-    """Give OpenAI's file object."""
+def file_object(organisation: Organisation, stored: StoredFile) -> dict[str, Any]:
+    """Give OpenAI's file object, with the newest quote of a file that was uploaded."""
+    return _file(stored, quotes_of_files(organisation, [stored]).get(stored.quote_id))
+
+
+def _file(stored: StoredFile, quote: FileQuote | None) -> dict[str, Any]:
     return {
         "id": stored.public_id,
         "object": "file",
@@ -140,6 +159,18 @@ def file_object(stored: StoredFile) -> dict[str, Any]:
         "filename": stored.filename,
         "purpose": stored.purpose,
         "status": "processed",
+        "quote": None if quote is None else _quote(quote),
+    }
+
+
+def _quote(quote: FileQuote) -> dict[str, Any]:
+    return {
+        "id": quote.public_id,
+        "object": "quote",
+        "status": quote.status,
+        "url": f"/v1/quotes/{quote.public_id}",
+        "expires_at": int(quote.expires_at.timestamp()) if quote.expires_at else None,
+        "total_micro_usd": quote.total_micro_usd,
     }
 
 

@@ -14,8 +14,9 @@ from ground.errors import InvalidRequest, PayloadTooLarge, UnsupportedMediaType
 from routing.api.answers import JSON_LINES, caller_of, errors_of, json_answer, show_debit
 from routing.schemas import QuoteCommand, QuoteOut, UnpricedQuoteOut
 from routing.selectors import quote_by_id
-from routing.services.file_quotes import request_quote, uploaded_file
+from routing.services.file_quotes import uploaded_file
 from routing.services.quotes import create_quote, quote_answer
+from routing.services.quotes_by_file import quote_by_file
 from routing.workflows import workflow_named
 
 router = Router(tags=["quotes"])
@@ -37,7 +38,7 @@ def create_model_quote(request: HttpRequest, workflow: str | None = None) -> Htt
 
     A JSON object of type `application/json` with `input_file_id` and no `custom_id` is a command for the file
     flow; everything else is JSONL, whatever its content type. The file is priced in the background: ask for the
-    quote until it is `ready` or `failed`.
+    quote until it is `ready` or `failed`. While a file is being priced under the workflow, its quote is that one.
     """
     started_ns = time.perf_counter_ns()
     caller = caller_of(request)
@@ -48,7 +49,7 @@ def create_model_quote(request: HttpRequest, workflow: str | None = None) -> Htt
     # Pricing takes longer than a transaction should. Killed before its answer is kept, it leaves an offer nobody knows.
     begin_once(request, body, is_atomic=file_id is not None)
     if file_id is not None:
-        quote = request_quote(caller=caller, stored=uploaded_file(caller, file_id), workflow=profile)
+        quote = quote_by_file(caller=caller, stored=uploaded_file(caller, file_id), workflow=profile)
         response = json_answer(quote_answer(caller, quote), status=202)
         response["Location"] = f"/v1/quotes/{quote.public_id}"
         return response

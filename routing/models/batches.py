@@ -48,6 +48,8 @@ class Batch(Claimable):
     workflow = models.CharField(max_length=80)
     # The uploaded file it was made of; empty where its quote was a direct one.
     input_file_id = models.CharField(max_length=40, default="", blank=True)
+    # The batch whose rows that were not done this one does again; empty for others.
+    retry_of = models.CharField(max_length=40, default="", blank=True)
     endpoint = models.CharField(max_length=40)
     completion_window = models.CharField(max_length=8, default="24h")
     metadata = models.JSONField(null=True, blank=True)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
-from accounts.models import Organisation
+from accounts.models import ApiKey, Organisation
 
 
 class FilePurpose(models.TextChoices):
@@ -26,10 +26,14 @@ class StoredFile(models.Model):
 
     public_id = models.CharField(max_length=40, unique=True)
     organisation = models.ForeignKey(Organisation, models.PROTECT, related_name="+")
+    # Who uploaded it; none for what a batch put out.
+    api_key = models.ForeignKey(ApiKey, models.PROTECT, null=True, blank=True, related_name="+")
     purpose = models.CharField(max_length=20, choices=FilePurpose)
     filename = models.CharField(max_length=255)
     size_bytes = models.PositiveBigIntegerField()
     sha256 = models.BinaryField(max_length=32)
+    # The newest quote of an uploaded file; a batch of the file runs under it while it is valid.
+    quote_id = models.CharField(max_length=40, default="", blank=True)
     blob_name = models.CharField(max_length=200, unique=True)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True, blank=True)

@@ -34,6 +34,8 @@ class Quote(models.Model):
     body_size_bytes = models.PositiveBigIntegerField()
     # The uploaded file it was made of; empty for a direct quote.
     input_file_id = models.CharField(max_length=40, default="", blank=True)
+    # The batch whose rows that were not done it is made of; empty for others.
+    retry_of = models.CharField(max_length=40, default="", blank=True)
     # When payload and placement are removed; none while they are needed, and after they are gone.
     payload_kept_until = models.DateTimeField(null=True, blank=True)
     # Estimated; once it is known, a trigger debits the organisation's bucket of tokens.

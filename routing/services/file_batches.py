@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 
 from accounts.selectors import DATABASE_NOW, Caller
 from accounts.services.limits import take_accept
@@ -18,13 +19,16 @@ from ground.errors import PaymentRequired
 from ground.fault_points import FaultPoint, reach
 from ground.ids import created_at_of, new_public_id
 from ground.leases import Lease, claim, moving_on, unless_lost
+from ground.wake import wake
 from routing.domain.pins import BatchPlan
+from routing.domain.scoring import WorkflowProfile
 from routing.models import Batch, BatchStatus, Quote, QuoteStatus, StoredFile
 from routing.selectors import quote_by_id
 from routing.services.batches import AcceptedBatch, begin_batch
-from routing.services.file_quotes import request_quote
+from routing.services.file_quotes import request_quote, uploaded_file
 from routing.services.files import RETRIED_WITHIN
 from routing.services.notices import tell_of
+from routing.services.quotes_by_file import take_quote
 from routing.workflows import DEFAULT_WORKFLOW
 
 Errors = list[dict[str, Any]]
@@ -35,26 +39,31 @@ _LOCK_CLASS = 0x62617463
 def create_file_batch(
     *,
     caller: Caller,
-    stored: StoredFile,
+    file_id: str,
     endpoint: Endpoint,
     metadata: Mapping[str, str] | None,
+    workflow: WorkflowProfile | None = None,
     is_retry: bool = False,
 ) -> AcceptedBatch:
-    """Make a batch of an uploaded file; it is priced in the background and accepted if the credit is enough.
+    """Make a batch of an uploaded file; it runs under the file's newest quote, or a new one, if the credit is enough.
 
     Args:
         caller: Who asks.
-        stored: The file.
+        file_id: The file's id.
         endpoint: Where its rows go.
         metadata: As checked.
+        workflow: What lanes are judged by; None: what the file's quote was made under, else the house's.
         is_retry: The client says that it sent this before: what the key made of it in the last 15 minutes is given
-            again, if it is there.
+            again, if it is there, and the file may be gone.
 
     Raises:
-        NotFound: The file's bytes are gone.
+        NotFound: The organisation has no such file, or its bytes are gone.
+        InvalidRequest: It was put out by a batch.
         RateLimited: The organisation has accepted as many as it may in a minute.
     """
-    wanted = {"input_file_id": stored.public_id, "endpoint": endpoint.value, "metadata": metadata}
+    wanted = {"input_file_id": file_id, "endpoint": endpoint.value, "metadata": metadata}
+    if workflow is not None:
+        wanted["workflow"] = workflow.name
     body_hash = hashlib.sha256(orjson.dumps(wanted, option=orjson.OPT_SORT_KEYS)).digest()
     with transaction.atomic():
         # A client that gave up waiting repeats the call while the first one still makes its batch.
@@ -62,28 +71,70 @@ def create_file_batch(
         earlier = _sent_before(caller, body_hash) if is_retry else None
         if earlier is not None:
             return AcceptedBatch(batch=earlier, is_replay=True)
+        stored = uploaded_file(caller, file_id)
         take_accept(caller.organisation)
-        quote = request_quote(caller=caller, stored=stored, workflow=DEFAULT_WORKFLOW, endpoint=endpoint)
-        at = clock.now()
-        batch = Batch.objects.create(
-            public_id=new_public_id("batch_", at),
-            organisation=caller.organisation,
-            api_key=caller.api_key,
-            quote_id=quote.public_id,
-            accept_body_hash=body_hash,
-            workflow=quote.workflow,
-            input_file_id=stored.public_id,
-            endpoint=endpoint.value,
-            metadata=metadata,
-            status=BatchStatus.VALIDATING,
-            plan=quote.plan,
-            row_count=0,
-            total_estimate_micro_usd=0,
-            ceiling_micro_usd=0,
-            created_at=at,
-            expires_at=at + settings.BATCH_WINDOW,
+        asked = _Asked(
+            caller=caller, stored=stored, endpoint=endpoint, metadata=metadata, workflow=workflow, body_hash=body_hash
         )
-    return AcceptedBatch(batch=batch, is_replay=False)
+        return AcceptedBatch(batch=_of_its_quote(asked) or _of_a_new_quote(asked), is_replay=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """A batch that is asked for."""
+
+    caller: Caller
+    stored: StoredFile
+    endpoint: Endpoint
+    metadata: Mapping[str, str] | None
+    workflow: WorkflowProfile | None
+    body_hash: bytes
+
+
+def _of_its_quote(asked: _Asked) -> Batch | None:
+    """Make the batch under the file's newest quote; None where that is none for it, or another call was first."""
+    try:
+        with transaction.atomic():
+            quote = take_quote(
+                caller=asked.caller, stored=asked.stored, workflow=asked.workflow, endpoint=asked.endpoint
+            )
+            return None if quote is None else _create(asked, quote)
+    except IntegrityError:
+        return None
+
+
+def _of_a_new_quote(asked: _Asked) -> Batch:
+    workflow = asked.workflow or DEFAULT_WORKFLOW
+    return _create(
+        asked, request_quote(caller=asked.caller, stored=asked.stored, workflow=workflow, endpoint=asked.endpoint)
+    )
+
+
+def _create(asked: _Asked, quote: Quote) -> Batch:
+    at = clock.now()
+    is_priced = quote.status == QuoteStatus.READY
+    batch = Batch.objects.create(
+        public_id=new_public_id("batch_", at),
+        organisation=asked.caller.organisation,
+        api_key=asked.caller.api_key,
+        quote_id=quote.public_id,
+        accept_body_hash=asked.body_hash,
+        workflow=quote.workflow,
+        input_file_id=asked.stored.public_id,
+        endpoint=asked.endpoint.value,
+        metadata=asked.metadata,
+        status=BatchStatus.VALIDATING,
+        plan=quote.plan,
+        row_count=0,
+        total_estimate_micro_usd=0,
+        ceiling_micro_usd=0,
+        created_at=at,
+        expires_at=at + settings.BATCH_WINDOW,
+        due_at=at if is_priced else None,
+    )
+    if is_priced:
+        wake("routing.validate_batches")
+    return batch
 
 
 def _sent_before(caller: Caller, body_hash: bytes) -> Batch | None:
@@ -123,6 +174,9 @@ def _errors_of(batch: Batch, quote: Quote) -> Errors:
     if quote.status == QuoteStatus.FAILED:
         error = orjson.loads(bytes(quote.answer))
         return [_error(**_named(each)) for each in error.get("errors") or [error]]
+    if quote.endpoint != batch.endpoint:
+        # The file was being priced already when the batch said where its rows go.
+        return [_error("url_mismatch", f"The rows go to {quote.endpoint}, but the batch to {batch.endpoint}.", "url")]
     if batch.organisation.billing_blocked_at is not None:
         return [_error("billing_blocked", "The account is blocked for billing. Nothing was held.")]
     return []

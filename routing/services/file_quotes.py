@@ -63,24 +63,29 @@ def uploaded_file(caller: Caller, file_id: str) -> StoredFile:
 
 
 def request_quote(
-    *, caller: Caller, stored: StoredFile, workflow: WorkflowProfile, endpoint: Endpoint | None = None
+    *,
+    caller: Caller,
+    stored: StoredFile,
+    workflow: WorkflowProfile,
+    endpoint: Endpoint | None = None,
+    room_bytes: int | None = None,
 ) -> Quote:
-    """Ask for an uploaded file to be priced; the quote is pending until it was read.
+    """Ask for an uploaded file to be priced; the quote is pending until it was read, and is the file's from now on.
 
     Args:
         caller: Who asks.
         stored: The file.
         workflow: What lanes are judged by; the quote keeps it as it is now.
         endpoint: Where the rows must go; None where the file's first row decides.
+        room_bytes: What the organisation's open quotes may have with it; None for all that they may.
 
     Raises:
         NotFound: It went since it was found.
         FileNotFoundError: It is there and its bytes are not, which is our fault.
         StoreFull: The organisation's open quotes have no room for it.
     """
-    take_quote_room(caller.organisation, stored.size_bytes)
-    now = clock.now()
-    quote_id = new_public_id("qt_", now)
+    take_quote_room(caller.organisation, stored.size_bytes, maximum_bytes=room_bytes)
+    quote_id = new_public_id("qt_", clock.now())
     try:
         link_blob(stored.blob_name, payload_name(quote_id))
     except FileNotFoundError:
@@ -88,7 +93,11 @@ def request_quote(
         file_by_id(organisation=caller.organisation, public_id=stored.public_id, param="input_file_id")
         raise
     try:
-        return _create(caller, stored, workflow, endpoint, quote_id)
+        with transaction.atomic():
+            StoredFile.objects.filter(pk=stored.pk).update(quote_id=quote_id)
+            return begin_pricing(
+                caller, quote_id, workflow=workflow, endpoint=endpoint, size_bytes=stored.size_bytes, stored=stored
+            )
     except (OperationalError, InterfaceError):
         # The connection broke, and if that was while it committed, the row is there. The sweep removes what has none.
         raise
@@ -98,9 +107,17 @@ def request_quote(
 
 
 @transaction.atomic
-def _create(
-    caller: Caller, stored: StoredFile, workflow: WorkflowProfile, endpoint: Endpoint | None, quote_id: str
+def begin_pricing(
+    caller: Caller,
+    quote_id: str,
+    *,
+    workflow: WorkflowProfile,
+    endpoint: Endpoint | None,
+    size_bytes: int,
+    stored: StoredFile | None = None,
+    retry_of: str = "",
 ) -> Quote:
+    """Make a pending quote and the pricing that is due; its payload is an uploaded file, or made of another batch."""
     at = created_at_of(quote_id)
     quote = Quote.objects.create(
         public_id=quote_id,
@@ -111,8 +128,9 @@ def _create(
         status=QuoteStatus.PENDING,
         endpoint=endpoint.value if endpoint else "",
         row_count=0,
-        body_size_bytes=stored.size_bytes,
-        input_file_id=stored.public_id,
+        body_size_bytes=size_bytes,
+        input_file_id=stored.public_id if stored else "",
+        retry_of=retry_of,
         # Until it is priced and there is a better instant; nobody waits as long.
         payload_kept_until=at + settings.FILE_LIFETIME,
         answer=b"",
@@ -122,7 +140,7 @@ def _create(
         quote_id=quote_id,
         organisation=caller.organisation,
         endpoint=quote.endpoint,
-        size_bytes=stored.size_bytes,
+        size_bytes=size_bytes,
         created_at=at,
         due_at=at,
     )
@@ -225,7 +243,13 @@ def _make_ready(lease: Lease, quote: Quote, plan: QuotePlan, catalog: Catalog) -
         # left a placement nobody knows of.
         delete_blob(placement_name(quote.public_id))
         store_placement(quote.public_id, plan.placement)
-        answer = frozen_answer(quote.public_id, plan, expires_at, input_file_id=quote.input_file_id)
+        answer = frozen_answer(
+            quote.public_id,
+            plan,
+            expires_at,
+            input_file_id=quote.input_file_id or None,
+            retry_of=quote.retry_of or None,
+        )
         has_batch = _end(pricing)
         _rows_of(quote).update(
             status=QuoteStatus.READY,

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, Q, Sum
 
-from accounts.models import Organisation
+from accounts.models import ApiKey, Organisation
 from accounts.selectors import DATABASE_NOW
 from ground import clock
 from ground.blobs import WrittenBlob, delete_blob
@@ -72,6 +72,7 @@ def keep_file(
     filename: str,
     written: WrittenBlob,
     lifetime: timedelta | None,
+    api_key: ApiKey | None = None,
     is_retry: bool = False,
 ) -> StoredFile:
     """Make the row of an uploaded file whose bytes are there already; without a row they are removed again.
@@ -82,8 +83,9 @@ def keep_file(
         filename: As it is shown.
         written: The blob.
         lifetime: None for the house's.
-        is_retry: The client says that it sent this before: what it sent in the last 15 minutes is given again, if it
-            is there.
+        api_key: Who sent it.
+        is_retry: The client says that it sent this before: what the key sent in the last 15 minutes is given again, if
+            it is there.
 
     Raises:
         PayloadTooLarge: The organisation has no room for it.
@@ -92,7 +94,7 @@ def keep_file(
         with transaction.atomic():
             _lock_uploads(organisation)
             kept_for = lifetime or settings.FILE_LIFETIME
-            earlier = _sent_before(organisation, filename, written, kept_for) if is_retry else None
+            earlier = _sent_before(organisation, api_key, filename, written, kept_for) if is_retry else None
             if earlier is not None:
                 delete_blob(written.name)
                 return earlier
@@ -101,6 +103,7 @@ def keep_file(
             return StoredFile.objects.create(
                 public_id=public_id,
                 organisation=organisation,
+                api_key=api_key,
                 purpose=FilePurpose.BATCH,
                 filename=filename,
                 size_bytes=written.size_bytes,
@@ -136,10 +139,12 @@ def delete_file(*, organisation: Organisation, public_id: str) -> StoredFile:
 
 
 def _sent_before(
-    organisation: Organisation, filename: str, written: WrittenBlob, kept_for: timedelta
+    organisation: Organisation, api_key: ApiKey | None, filename: str, written: WrittenBlob, kept_for: timedelta
 ) -> StoredFile | None:
-    """Give the newest file of the last minutes with the same bytes, name and lifetime."""
-    same = StoredFile.objects.filter(organisation=organisation, filename=filename, sha256=written.sha256)
+    """Give the newest file that the key sent in the last minutes with the same bytes, name and lifetime."""
+    same = StoredFile.objects.filter(
+        organisation=organisation, api_key=api_key, filename=filename, sha256=written.sha256
+    )
     recent = same.filter(created_at__gt=DATABASE_NOW - RETRIED_WITHIN, expires_at=F("created_at") + kept_for)
     return recent.filter(purpose=FilePurpose.BATCH, deleted_at=None, swept_at=None).order_by("-pk").first()
 

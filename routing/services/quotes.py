@@ -164,7 +164,12 @@ def _credit(caller: Caller, reservation_micro_usd: int) -> dict[str, Any]:
 
 
 def frozen_answer(
-    quote_id: str, plan: QuotePlan, expires_at: datetime, *, input_file_id: str | None = None
+    quote_id: str,
+    plan: QuotePlan,
+    expires_at: datetime,
+    *,
+    input_file_id: str | None = None,
+    retry_of: str | None = None,
 ) -> dict[str, Any]:
     """Give the frozen part of the answer; the public contract's names."""
     estimate = plan.estimate
@@ -174,6 +179,7 @@ def frozen_answer(
         "status": "ready",
         "batch_id": None,
         "input_file_id": input_file_id,
+        "retry_of": retry_of,
         "created_at": int(created_at_of(quote_id).timestamp()),
         "expires_at": int(expires_at.timestamp()),
         "workflow": plan.workflow.name,

@@ -125,6 +125,7 @@ def test_a_file_at_which_processes_die_is_given_up(api: Api, clock: Clock) -> No
     assert (failed["status"], failed["error"]["code"]) == ("failed", "internal_error")
 
 
+@override_settings(STORED_QUOTES_MAX_BYTES=0)
 def test_only_an_uploaded_file_of_ones_own_is_quoted(api: Api, other: Api, nothing_done: Left) -> None:
     file_id = file_of(other, MIXED)
     error_of(api.post(QUOTE, {"input_file_id": file_id}), 404, "not_found", "input_file_id")
@@ -134,7 +135,8 @@ def test_only_an_uploaded_file_of_ones_own_is_quoted(api: Api, other: Api, nothi
 
 
 def test_bytes_that_are_lost_are_our_fault_and_no_quote(api: Api) -> None:
-    file_id = file_of(api, MIXED)
+    with override_settings(STORED_QUOTES_MAX_BYTES=0):
+        file_id = file_of(api, MIXED)
     assert content_of(api, file_id) == MIXED
     default_storage.delete(f"files/{the_clock.now():%Y/%m/%d}/{file_id}.jsonl")
     error_of(api.post(QUOTE, {"input_file_id": file_id}), 500, "internal_error")

@@ -148,7 +148,7 @@ class Run:
         if self.is_by_file:
             stored = _stored(self.tenant)
             self.quote_id = create_file_batch(
-                caller=self.tenant.caller, stored=stored, endpoint=Endpoint.CHAT_COMPLETIONS, metadata=None
+                caller=self.tenant.caller, file_id=stored.public_id, endpoint=Endpoint.CHAT_COMPLETIONS, metadata=None
             ).batch.quote_id
             return
         self.quote_id = create_quote(caller=self.tenant.caller, body=FILE, workflow=DEFAULT_WORKFLOW).answer["id"]

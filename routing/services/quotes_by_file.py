@@ -1,0 +1,88 @@
+"""The quote that goes with an uploaded file: begun by the upload, shown with the file, taken by a batch of it."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts.selectors import Caller
+from catalog.domain.records import Endpoint
+from ground.errors import StoreFull
+from routing.domain.pins import BatchPlan
+from routing.domain.scoring import WorkflowProfile
+from routing.models import FilePricing, PricingState, Quote, QuoteStatus, StoredFile
+from routing.selectors import batch_of_quote, quote_by_id, quote_has_expired
+from routing.services.file_quotes import request_quote
+
+
+def quote_of_upload(*, caller: Caller, stored: StoredFile, workflow: WorkflowProfile) -> str:
+    """Ask for a file to be priced as soon as it is there, once; give the quote's id.
+
+    Nobody asked for it, so it takes no more than half of the room for open quotes, and is left out (empty) where that
+    is full: whoever wants a price then asks for it.
+    """
+    with transaction.atomic():
+        known = StoredFile.objects.select_for_update().get(pk=stored.pk)
+        if known.quote_id:
+            return known.quote_id
+        room_bytes = settings.STORED_QUOTES_MAX_BYTES // 2
+        try:
+            return request_quote(caller=caller, stored=known, workflow=workflow, room_bytes=room_bytes).public_id
+        except StoreFull:
+            return ""
+
+
+def quote_by_file(*, caller: Caller, stored: StoredFile, workflow: WorkflowProfile) -> Quote:
+    """Give the price that is being made of a file under a workflow, or ask for one: nobody waits for two readings.
+
+    Raises:
+        StoreFull: The organisation's open quotes have no room for it.
+    """
+    quote = _newest_quote(caller, stored)
+    if quote is not None and quote.status == QuoteStatus.PENDING and _is_under(quote, workflow):
+        return quote
+    return request_quote(caller=caller, stored=stored, workflow=workflow)
+
+
+def take_quote(
+    *, caller: Caller, stored: StoredFile, workflow: WorkflowProfile | None, endpoint: Endpoint
+) -> Quote | None:
+    """Give a file's newest quote for a batch of it, if it can be that: valid or still to come, and nobody else's.
+
+    Called in the transaction that makes the batch: while it holds the pricing's lock, the quote is not decided.
+
+    Args:
+        caller: Who makes the batch.
+        stored: The file.
+        workflow: What the batch names; None: whatever the quote was made under.
+        endpoint: Where the batch's rows go. One that is not begun is told so.
+    """
+    pricing = (
+        FilePricing.objects.select_for_update()
+        .filter(quote_id=stored.quote_id, organisation=caller.organisation)
+        .first()
+    )
+    quote = _newest_quote(caller, stored)
+    if pricing is None or quote is None or (workflow is not None and not _is_under(quote, workflow)):
+        return None
+    if pricing.state == PricingState.PENDING and quote.endpoint in {"", endpoint.value}:
+        if pricing.fence == 0:
+            FilePricing.objects.filter(pk=pricing.pk).update(endpoint=endpoint.value)
+        return quote
+    if quote.status == QuoteStatus.READY and quote.endpoint == endpoint.value and not quote_has_expired(quote):
+        # Its batch needs the bytes, whenever the engine comes to it.
+        Quote.objects.filter(public_id=quote.public_id, created_at=quote.created_at).update(payload_kept_until=None)
+        return quote
+    return None
+
+
+def _newest_quote(caller: Caller, stored: StoredFile) -> Quote | None:
+    """Give a file's newest quote, unless a batch has it."""
+    if not stored.quote_id:
+        return None
+    quote = quote_by_id(organisation=caller.organisation, public_id=stored.quote_id)
+    return None if batch_of_quote(quote) else quote
+
+
+def _is_under(quote: Quote, workflow: WorkflowProfile) -> bool:
+    return BatchPlan.from_bytes(quote.plan).workflow == workflow
