@@ -158,6 +158,15 @@ def read_blob(name: str) -> bytes:
         return blob.read()
 
 
+def size_of_blob(name: str) -> int:
+    """Give a blob's length in bytes.
+
+    Raises:
+        FileNotFoundError: There is no such blob.
+    """
+    return default_storage.size(name)
+
+
 def chunks_of(blob: BinaryIO, *, size_bytes: int | None = None) -> Iterable[bytes]:
     """Give a blob's bytes from where it stands, in chunks, and close it at the end."""
     with blob:

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from django.db.models import Max
 
 from ground.errors import InvalidRequest
-from routing.models import Batch, BatchStatus, ProviderJob, RowOutcome
+from routing.models import ENDED_STATUSES, Batch, ProviderJob, RowOutcome
 from routing.outcome_pages import outcomes_of_job
 from routing.result_lines import ResultLines
 
-_ENDED = frozenset({BatchStatus.COMPLETED, BatchStatus.FAILED, BatchStatus.EXPIRED, BatchStatus.CANCELLED})
 _START = "0.0"
 _CURSOR = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")
 
@@ -55,7 +54,7 @@ def collected_results(batch: Batch, *, after: str | None) -> CollectedResults:
     return CollectedResults(
         lines=_lines(batch, numbered, number, row),
         last_line=_cursor_behind(batch, numbered) or after or _START,
-        is_incomplete=batch.status not in _ENDED,
+        is_incomplete=batch.status not in ENDED_STATUSES,
     )
 
 

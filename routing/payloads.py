@@ -78,7 +78,7 @@ class Payload:
 
     def bodies(self, rows: Rows) -> Iterator[dict[str, msgspec.Raw]]:
         """Give ascending rows' bodies by name, each value as the JSON text it was."""
-        for line in self._lines(rows):
+        for line in self.lines(rows):
             yield read_body(line)
 
     def custom_ids_json(self, rows: Rows) -> Iterator[bytes]:
@@ -89,7 +89,7 @@ class Payload:
     def lines_naming(self, model_slugs: Mapping[int, str]) -> Iterator[bytes]:
         """Give all rows' lines; those of groups in ``model_slugs`` re-serialised with that model in their body."""
         groups = self._placement.group_indexes.tolist()
-        for group_index, line in zip(groups, self._lines(np.arange(len(groups))), strict=True):
+        for group_index, line in zip(groups, self.lines(np.arange(len(groups))), strict=True):
             slug = model_slugs.get(group_index)
             if slug is None:
                 yield line
@@ -99,7 +99,8 @@ class Payload:
                 body["model"] = msgspec.Raw(msgspec.json.encode(slug))
                 yield msgspec.json.encode({**members, "body": body})
 
-    def _lines(self, rows: Rows) -> Iterator[bytes]:
+    def lines(self, rows: Rows) -> Iterator[bytes]:
+        """Give ascending rows' lines as the customer sent them, without their ends."""
         for block in self.blocks(rows):
             yield from block.lines()
 

@@ -309,6 +309,8 @@ class BatchOut(Schema):
     usage: dict[str, Any] | None
     metadata: dict[str, str] | None
     quote_id: str
+    retry_of: str | None
+    files_deleted_at: int | None
     lanes: list[BatchLaneOut]
     receipt_id: str | None
     charge_micro_usd: int | None
@@ -368,3 +370,23 @@ class FileDeletedOut(Schema):
     id: str
     object: str
     deleted: bool
+
+
+class DeletedFileOut(Schema):
+    """What was there of a file; `kind` is `output`, `error` or `results`."""
+
+    kind: str
+    id: str
+    filename: str
+    bytes: int
+    sha256: str
+
+
+class FilesDeletedOut(Schema):
+    """When the files of a batch were deleted, and what was there."""
+
+    id: str
+    object: str
+    deleted: bool
+    deleted_at: int
+    files: list[DeletedFileOut]

@@ -92,6 +92,12 @@ def sweep_payloads() -> None:
     _while_due(retention.sweep_payloads)
 
 
+@shared_task(name="routing.sweep_batches")
+def sweep_batches() -> None:
+    """Remove what is kept of batches whose files were deleted."""
+    _while_due(retention.sweep_batches)
+
+
 @shared_task(name="routing.sweep_orphans")
 def sweep_orphans() -> None:
     """Remove blobs that never got a row."""

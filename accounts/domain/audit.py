@@ -19,6 +19,7 @@ class Area(enum.StrEnum):
     BREAK = "break"
     ENCRYPTION = "encryption"
     EXPORT = "export"
+    FILE = "file"
     GRANT = "grant"
     INVOICE = "invoice"
     JOB = "job"

@@ -21,7 +21,7 @@ from routing.collected import collected_results
 from routing.domain.jsonl.checks import ENDPOINTS
 from routing.domain.scoring import WorkflowProfile
 from routing.models import Batch, StoredFile, SubLane
-from routing.schemas import BatchCreate, BatchListOut, BatchOut
+from routing.schemas import BatchCreate, BatchListOut, BatchOut, FilesDeletedOut, UnpricedQuoteOut
 from routing.selectors import (
     PAGE_DEFAULT,
     batch_by_id,
@@ -33,7 +33,10 @@ from routing.selectors import (
 )
 from routing.services.batches import AcceptedBatch, accept_quote, checked_metadata
 from routing.services.closing import cancel_batch
+from routing.services.deletions import delete_batch_files, files_of
 from routing.services.file_batches import create_file_batch
+from routing.services.quotes import quote_answer
+from routing.services.retries import request_retry
 from routing.workflows import workflow_named
 
 router = Router(tags=["batches"])
@@ -109,6 +112,49 @@ def cancel(request: HttpRequest, batch_id: str) -> HttpResponse:
     return json_answer(batch_object(batch, sub_lanes_of(batch)))
 
 
+@router.post("/{batch_id}/retry", response={202: UnpricedQuoteOut, **errors_of(400, 404)})
+def retry_batch(request: HttpRequest, batch_id: str, workflow: str | None = None) -> HttpResponse:
+    """Ask for a quote of the rows of an ended batch that were not done: those that failed, expired or were cancelled.
+
+    It has their lines as they were sent, with the same `custom_id`s, and `retry_of`; when it is `ready` it is accepted
+    as any quote. `workflow` is the batch's own unless another one is named.
+    """
+    caller = caller_of(request)
+    profile = workflow_named(caller.organisation, workflow) if workflow else None
+    quote = request_retry(caller=caller, public_id=batch_id, workflow=profile)
+    response = json_answer(quote_answer(caller, quote), status=202)
+    response["Location"] = f"/v1/quotes/{quote.public_id}"
+    return response
+
+
+@router.delete("/{batch_id}/files", response={200: FilesDeletedOut, **errors_of(400, 404)})
+def delete_files_of_batch(request: HttpRequest, batch_id: str) -> HttpResponse:
+    """Delete all that an ended batch was given and put out: output, error and results file, and its rows.
+
+    The receipt and the batch itself stay, and the audit log says who did it. Asked again, the answer is the same. The
+    file that was uploaded for the batch is deleted by `DELETE /v1/files/{file_id}`.
+    """
+    batch = delete_batch_files(organisation=caller_of(request).organisation, public_id=batch_id)
+    return json_answer(
+        {
+            "id": batch.public_id,
+            "object": "batch.files",
+            "deleted": True,
+            "deleted_at": _unix(batch.files_deleted_at),
+            "files": [
+                {
+                    "kind": kind,
+                    "id": stored.public_id,
+                    "filename": stored.filename,
+                    "bytes": stored.size_bytes,
+                    "sha256": bytes(stored.sha256).hex(),
+                }
+                for kind, stored in files_of(batch).items()
+            ],
+        }
+    )
+
+
 @router.api_operation(METHODS, "/{batch_id}/results", response=RESPONSES, openapi_extra=PUBLISHED)
 def get_batch_results(request: HttpRequest, batch_id: str, after: str | None = None) -> HttpResponseBase:
     """Stream every row's line once, in the order of the input.
@@ -119,6 +165,8 @@ def get_batch_results(request: HttpRequest, batch_id: str, after: str | None = N
     """
     organisation = caller_of(request).organisation
     batch = batch_by_id(organisation=organisation, public_id=batch_id)
+    if batch.files_deleted_at is not None:
+        raise NotFound("The files of the batch were deleted.", param="batch_id")
     if batch.results_file is None:
         return _partial(request, batch, after)
     # Once they are deleted or over their time, nothing of them is given in any order.
@@ -216,6 +264,8 @@ def batch_object(batch: Batch, sub_lanes: list[SubLane]) -> dict[str, Any]:
         "usage": _usage(batch),
         "metadata": batch.metadata,
         "quote_id": batch.quote_id,
+        "retry_of": batch.retry_of or None,
+        "files_deleted_at": _unix(batch.files_deleted_at),
         "lanes": [_lane(sub_lane) for sub_lane in sub_lanes],
         "receipt_id": batch.receipt_id or None,
         "charge_micro_usd": batch.charge_micro_usd,

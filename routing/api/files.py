@@ -22,7 +22,8 @@ from routing.api.forms import FILE_PART, read_upload
 from routing.models import FilePurpose, QuoteStatus, StoredFile
 from routing.schemas import FileDeletedOut, FileListOut, FileOut
 from routing.selectors import FILE_PAGE_MAX, FileQuote, file_by_id, file_page, quotes_of_files
-from routing.services.files import check_room, checked_lifetime, delete_file, keep_file, uploaded_blob_name
+from routing.services.deletions import delete_file
+from routing.services.files import check_room, checked_lifetime, keep_file, uploaded_blob_name
 from routing.services.quotes_by_file import quote_of_upload
 from routing.workflows import workflow_named
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from django.db import models
 from django.db.models import F, Q
@@ -23,6 +23,11 @@ class BatchStatus(models.TextChoices):
     EXPIRED = "expired"
     CANCELLING = "cancelling"
     CANCELLED = "cancelled"
+
+
+ENDED_STATUSES: Final = frozenset(
+    {BatchStatus.COMPLETED, BatchStatus.FAILED, BatchStatus.EXPIRED, BatchStatus.CANCELLED}
+)
 
 
 class BatchEnding(models.TextChoices):
@@ -79,6 +84,9 @@ class Batch(Claimable):
     output_file = models.ForeignKey(StoredFile, models.PROTECT, null=True, blank=True, related_name="+")
     error_file = models.ForeignKey(StoredFile, models.PROTECT, null=True, blank=True, related_name="+")
     results_file = models.ForeignKey(StoredFile, models.PROTECT, null=True, blank=True, related_name="+")
+    # When its files were deleted, and when the bytes were removed; the receipt stays.
+    files_deleted_at = models.DateTimeField(null=True, blank=True)
+    files_swept_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     in_progress_at = models.DateTimeField(null=True, blank=True)
@@ -101,6 +109,12 @@ class Batch(Claimable):
                 condition=Q(status__in=["validating", "in_progress"], ending=""),
                 name="batch_window",
             ),
+            # The sweep looks for bytes to remove.
+            models.Index(
+                fields=["files_deleted_at"],
+                condition=Q(files_deleted_at__isnull=False, files_swept_at=None),
+                name="batch_files_deleted",
+            ),
             # The gatherer looks for batches to tell of.
             models.Index(fields=["organisation"], condition=Q(is_to_be_told=True), name="batch_to_be_told"),
         ]
@@ -119,6 +133,10 @@ class Batch(Claimable):
                 # Cancelled before its file was priced: nothing was held, so there is nothing to settle.
                 | Q(status="cancelled", in_progress_at__isnull=True),
                 name="batch_that_ended_is_settled",
+            ),
+            models.CheckConstraint(
+                condition=Q(files_deleted_at=None) | Q(status__in=["completed", "failed", "expired", "cancelled"]),
+                name="batch_keeps_its_files_until_it_has_ended",
             ),
         ]
 

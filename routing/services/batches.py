@@ -154,6 +154,7 @@ def _create(caller: Caller, quote: Quote, plan: BatchPlan, body_hash: bytes, met
         accept_body_hash=body_hash,
         workflow=quote.workflow,
         input_file_id=quote.input_file_id,
+        retry_of=quote.retry_of,
         endpoint=quote.endpoint,
         metadata=metadata,
         status=BatchStatus.IN_PROGRESS,

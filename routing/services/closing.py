@@ -18,7 +18,7 @@ from ground.ids import created_at_of
 from ground.leases import Keeper, Lease
 from ground.wake import wake
 from routing.domain.pins import BatchPlan
-from routing.models import Batch, BatchEnding, BatchStatus, JobState, ProviderJob, Quote
+from routing.models import ENDED_STATUSES, Batch, BatchEnding, BatchStatus, JobState, ProviderJob, Quote
 from routing.services.file_quotes import fail_pending
 from routing.services.notices import tell_of
 from routing.services.provider_accounts import opened
@@ -50,7 +50,7 @@ def cancel_batch(*, organisation: Organisation, public_id: str) -> Batch:
     batch = named.select_for_update().first()
     if batch is None:
         raise NotFound(f"There is no batch {public_id[:60]!r}.", param="batch_id")
-    if batch.status in {BatchStatus.COMPLETED, BatchStatus.FAILED, BatchStatus.EXPIRED, BatchStatus.CANCELLED}:
+    if batch.status in ENDED_STATUSES:
         raise InvalidRequest(f"The batch has ended already: it is {batch.status}.", param="batch_id")
     if batch.status == BatchStatus.VALIDATING:
         _cancel_unpriced(batch)

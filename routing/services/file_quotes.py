@@ -41,6 +41,7 @@ from routing.models import (
 )
 from routing.payloads import payload_name, placement_name, store_placement
 from routing.quote_room import take_quote_room
+from routing.retried_rows import store_undone_rows
 from routing.selectors import file_by_id
 from routing.services.quotes import PAYLOAD_KEPT_AFTER_EXPIRY, frozen_answer, quote_settings
 
@@ -196,10 +197,28 @@ def _priced(lease: Lease, pricing: FilePricing, quote: Quote, catalog: Catalog) 
         ),
         at=clock.now(),
     )
+    size_bytes = _store_retried(lease, quote) if quote.retry_of else pricing.size_bytes
     with open_blob(payload_name(quote.public_id)) as blob:
-        reading = LeasedReading(lease, blob, size_bytes=pricing.size_bytes)
+        reading = LeasedReading(lease, blob, size_bytes=size_bytes)
         file = LongFile(blocks=reading.blocks, read=reading.read)
         return make_long_quote_plan(file, bound, endpoint=Endpoint(pricing.endpoint) if pricing.endpoint else None)
+
+
+def _store_retried(lease: Lease, quote: Quote) -> int:
+    """Make the payload of a quote that does another batch's rows again, and give its bytes."""
+    origin = Batch.objects.get(public_id=quote.retry_of, organisation_id=quote.organisation_id)
+    try:
+        size_bytes = store_undone_rows(origin, quote.public_id, Keeper(lease))
+    except FileNotFoundError:
+        origin.refresh_from_db()
+        if origin.files_deleted_at is None:
+            raise
+        raise InvalidRequest("The files of the batch were deleted, and its rows with them.", code="not_found") from None
+    with transaction.atomic():
+        if not FilePricing.objects.filter(pk=lease.row_id, fence=lease.fence).update(size_bytes=size_bytes):
+            raise LeaseLost
+        _rows_of(quote).update(body_size_bytes=size_bytes)
+    return size_bytes
 
 
 class LeasedReading:

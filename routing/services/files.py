@@ -1,4 +1,4 @@
-"""Files of customers: kept, deleted, and their bytes counted against what an organisation may store."""
+"""Files of customers: kept, and their bytes counted against what an organisation may store."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from ground import clock
 from ground.blobs import WrittenBlob, delete_blob
 from ground.errors import InvalidRequest, PayloadTooLarge
 from ground.ids import created_at_of
-from routing.models import Batch, FilePurpose, StoredFile
-from routing.selectors import file_by_id
+from routing.models import FilePurpose, StoredFile
 
 LIFETIME_MIN_SECONDS = 3_600
 LIFETIME_MAX_SECONDS = 2_592_000
@@ -118,24 +117,6 @@ def keep_file(
     except BaseException:
         delete_blob(written.name)
         raise
-
-
-def delete_file(*, organisation: Organisation, public_id: str) -> StoredFile:
-    """Delete a file: from now on it is not found, and the sweep removes its bytes. The row stays as the record.
-
-    A batch's output and error file hold rows of its results, so these go with the first of them.
-
-    Raises:
-        NotFound: The organisation has no such file.
-    """
-    stored = file_by_id(organisation=organisation, public_id=public_id)
-    with transaction.atomic():
-        gone = [stored.pk]
-        batch = Batch.objects.filter(Q(output_file=stored) | Q(error_file=stored)).first()
-        if batch is not None and batch.results_file_id is not None:
-            gone.append(batch.results_file_id)
-        StoredFile.objects.filter(pk__in=gone, deleted_at=None).update(deleted_at=clock.now())
-    return stored
 
 
 def _sent_before(

@@ -17,10 +17,11 @@ from accounts.selectors import DATABASE_NOW
 from ground import clock
 from ground.blobs import blob_names, delete_blob
 from ground.ids import created_at_of, is_public_id
-from routing.models import Batch, Quote, StoredFile
+from routing.models import Batch, ProviderJob, Quote, StoredFile
 from routing.payloads import payload_name, placement_name
 
 _FILES_PER_TURN: Final = 500
+_BATCHES_PER_TURN: Final = 50
 _NAMES_PER_QUERY: Final = 500
 # A blob gets its name when it is whole, and its row right after: what has none by then has nobody who would make it.
 _ROW_IS_LATE_AFTER: Final = timedelta(hours=1)
@@ -49,6 +50,24 @@ def sweep_payloads() -> bool:
         delete_blob(placement_name(quote_id))
         Quote.objects.filter(public_id=quote_id, created_at=created_at).update(payload_kept_until=None)
     return len(found) == _FILES_PER_TURN
+
+
+def sweep_batches() -> bool:
+    """Remove what is kept of batches whose files were deleted, beside these: their rows, and what providers answered.
+
+    Say whether there may be more to do.
+    """
+    over = Batch.objects.filter(files_deleted_at__isnull=False, files_swept_at=None).order_by("files_deleted_at")
+    found = list(over[:_BATCHES_PER_TURN])
+    for batch in found:
+        for name in (
+            ProviderJob.objects.filter(batch=batch).exclude(results_blob="").values_list("results_blob", flat=True)
+        ):
+            delete_blob(name)
+        delete_blob(payload_name(batch.quote_id))
+        delete_blob(placement_name(batch.quote_id))
+        Batch.objects.filter(pk=batch.pk, files_swept_at=None).update(files_swept_at=clock.now())
+    return len(found) == _BATCHES_PER_TURN
 
 
 def sweep_orphans() -> int:

@@ -66,6 +66,7 @@ def test_a_new_batch_is_in_progress_with_nothing_done(accepted: dict[str, Any], 
         "request_counts": {"total": 4, "completed": 0, "failed": 0},
         "metadata": {"run": "7"},
         **dict.fromkeys(["errors", "output_file_id", "error_file_id", "usage", "receipt_id", "charge_micro_usd"]),
+        **dict.fromkeys(["retry_of", "files_deleted_at"]),
         **dict.fromkeys(["finalizing_at", "completed_at", "failed_at", "expired_at", "cancelling_at", "cancelled_at"]),
     }
     assert [(lane["model"], lane["lane_id"], lane["status"], lane["row_count"]) for lane in lanes] == [

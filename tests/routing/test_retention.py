@@ -13,8 +13,9 @@ from ground.ids import new_public_id
 from routing.models import Quote, StoredFile
 from routing.payloads import open_payload, payload_name, placement_name
 from routing.services.batches import accept_quote
+from routing.services.deletions import delete_file
 from routing.services.file_quotes import price_next_file, request_quote
-from routing.services.files import delete_file, keep_file, uploaded_blob_name
+from routing.services.files import keep_file, uploaded_blob_name
 from routing.services.quotes import create_quote
 from routing.services.retention import sweep_files, sweep_orphans, sweep_payloads
 from routing.workflows import DEFAULT_WORKFLOW

@@ -1,0 +1,71 @@
+"""Doing the rows of an ended batch again that were not done: a new quote of them, for another batch."""
+
+from __future__ import annotations
+
+from accounts.selectors import Caller
+from catalog.domain.records import Endpoint
+from ground import clock
+from ground.errors import InvalidRequest
+from ground.ids import new_public_id
+from routing.domain.pins import BatchPlan
+from routing.domain.scoring import WorkflowProfile
+from routing.models import ENDED_STATUSES, Batch, Quote
+from routing.quote_room import take_quote_room
+from routing.selectors import batch_by_id, quote_by_id
+from routing.services.file_quotes import begin_pricing
+
+
+def request_retry(*, caller: Caller, public_id: str, workflow: WorkflowProfile | None = None) -> Quote:
+    """Ask for the failed, expired and cancelled rows of an ended batch to be priced, under the ids they had.
+
+    The quote is an ordinary one, pending until its rows were read, and says whose rows it does again. Asked twice it is
+    two quotes: an offer costs nothing.
+
+    Args:
+        caller: Who asks.
+        public_id: The batch.
+        workflow: What lanes are judged by; None: what the batch was made under.
+
+    Raises:
+        NotFound: The organisation has no such batch.
+        InvalidRequest: It runs, never ran, has no such row, or its files were deleted.
+        StoreFull: The organisation's open quotes have no room for it.
+    """
+    batch = batch_by_id(organisation=caller.organisation, public_id=public_id)
+    _check(batch)
+    origin = quote_by_id(organisation=caller.organisation, public_id=batch.quote_id)
+    # How long the lines are is known when they were read; until then, each is as long as another.
+    size_bytes = max(1, origin.body_size_bytes * batch.failed_count // batch.row_count)
+    take_quote_room(caller.organisation, size_bytes)
+    return begin_pricing(
+        caller,
+        new_public_id("qt_", clock.now()),
+        workflow=workflow or BatchPlan.from_bytes(batch.plan).workflow,
+        endpoint=Endpoint(batch.endpoint),
+        size_bytes=size_bytes,
+        retry_of=batch.public_id,
+    )
+
+
+def can_be_retried(batch: Batch) -> bool:
+    """Say whether a batch has rows that may be done again."""
+    return (
+        batch.status in ENDED_STATUSES
+        and batch.in_progress_at is not None
+        and batch.failed_count > 0
+        and batch.files_deleted_at is None
+    )
+
+
+def _check(batch: Batch) -> None:
+    if can_be_retried(batch):
+        return
+    if batch.status not in ENDED_STATUSES:
+        reason = f"The batch is {batch.status}; its rows can be done again when it has ended."
+    elif batch.in_progress_at is None:
+        reason = "The batch never ran: mend its file, or add credit, and make another batch of it."
+    elif batch.files_deleted_at is not None:
+        reason = "The files of the batch were deleted, and its rows with them."
+    else:
+        reason = "Every row of the batch succeeded."
+    raise InvalidRequest(reason, param="batch_id")
