@@ -78,6 +78,7 @@ def _customer_links(membership: Membership) -> list[dict[str, str]]:
         _link("quotes", "Quotes", "routing:quote-list", "tag", "g q"),
         _link("batches", "Batches", "routing:batch-list", "stack-2", "g b"),
     ]
+    links.append(_link("usage", "Usage", "billing:usage", "chart-bar", "g u"))
     if may_read_money(membership):
         links.append(_link("receipts", "Receipts", "billing:receipt-list", "receipt", "g r"))
     links.append(_link("wallet", "Wallet", "billing:wallet", "wallet", "g m"))

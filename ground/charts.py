@@ -1,4 +1,4 @@
-"""Line charts drawn by the server: figures in, SVG coordinates and labels out. What was not measured is a gap.
+"""Line and bar charts drawn by the server: figures in, SVG coordinates and labels out. What was not measured is a gap.
 
 Pure; the template writes the numbers into attributes, so that a strict content policy holds.
 """
@@ -14,6 +14,7 @@ WIDTH, HEIGHT = 480, 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 8, 10, 22
 _STEPS = (1, 2, 5)
 _GRID_LINES = 3
+_BAR_LABELS = 6
 _DAY = timedelta(days=1)
 NOT_MEASURED = "none"
 
@@ -168,3 +169,93 @@ def _summary(known: Sequence[int], say: Callable[[int], str]) -> str:
     if not known:
         return "Nothing was measured in this span."
     return f"Between {say(min(known))} and {say(max(known))}; last {say(known[-1])}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One part of a stacked bar; ``tone`` is the number of its series."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    tone: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarChart:
+    """Stacked bars ready to be written. ``rows`` is their table: when a bar begins, each series' figure in words."""
+
+    title: str
+    summary: str
+    labels: tuple[str, ...]
+    bars: tuple[Bar, ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    rows: tuple[tuple[datetime, tuple[str, ...]], ...]
+
+    width = WIDTH
+    height = HEIGHT
+    left = _LEFT
+    right = WIDTH - _RIGHT
+
+
+def stacked_bars(
+    title: str,
+    summary: str,
+    starts: Sequence[datetime],
+    series: Sequence[Series],
+    say: Callable[[int], str],
+    zone: ZoneInfo,
+) -> BarChart:
+    """Give one bar for each start, its series one upon the other, none of them below zero.
+
+    Args:
+        title: What is drawn, with its unit.
+        summary: What there is to be seen, in words.
+        starts: When each bar begins.
+        series: The parts, from the bottom up, with as many values as there are bars; None counts as nothing.
+        say: Gives a figure in words, for the axis and the table.
+        zone: In which the bars' labels are.
+    """
+    each_bar = zip(*(each.values for each in series), strict=True)
+    columns = [tuple(max(value or 0, 0) for value in values) for values in each_bar]
+    top = _round_up(max([*map(sum, columns), 1]))
+    step = (WIDTH - _LEFT - _RIGHT) / max(len(starts), 1)
+    bars = []
+    for place, column in enumerate(columns):
+        below = 0
+        for tone, value in enumerate(column):
+            if value:
+                y = _y(below + value, top)
+                bars.append(
+                    Bar(
+                        x=round(_LEFT + (place + 0.1) * step, 1),
+                        y=y,
+                        width=round(step * 0.8, 1),
+                        height=round(_y(below, top) - y, 1),
+                        tone=tone,
+                    )
+                )
+            below += value
+    every = max(-(-len(starts) // _BAR_LABELS), 1)
+    return BarChart(
+        title=title,
+        summary=summary,
+        labels=tuple(each.label for each in series),
+        bars=tuple(bars),
+        x_ticks=tuple(
+            Tick(at=round(_LEFT + (place + 0.1) * step, 1), label=start.astimezone(zone).strftime("%d %b"))
+            for place, start in enumerate(starts)
+            if place % every == 0
+        ),
+        y_ticks=tuple(
+            Tick(at=_y(top * part // _GRID_LINES, top), label=say(top * part // _GRID_LINES))
+            for part in range(_GRID_LINES + 1)
+        ),
+        rows=tuple(
+            (start, tuple(say(value) for value in column))
+            for start, column in zip(starts, columns, strict=True)
+            if any(column)
+        ),
+    )

@@ -26,7 +26,7 @@ CREATE TABLE usage_fact (
         AND output_tokens >= 0 AND fee_micro_usd >= 0)
 ) PARTITION BY RANGE (bucket_at);
 -- An organisation's usage by batch, newest first.
-CREATE INDEX usage_of_organisation ON usage_fact (organisation_id, bucket_at, receipt_id);
+CREATE INDEX usage_of_organisation ON usage_fact (organisation_id, settled_at, receipt_id);
 CREATE TRIGGER journal_is_append_only BEFORE UPDATE OR DELETE ON usage_fact
     FOR EACH ROW EXECUTE FUNCTION billing_refuse_change();
 CREATE TRIGGER journal_is_not_emptied BEFORE TRUNCATE ON usage_fact

@@ -116,6 +116,7 @@ def usage_rows(
                {", ".join(f"sum({name})::bigint" for name in _SUMS)}
         FROM {"usage_fact" if is_by_batch else "usage_rollup"}
         WHERE bucket_at >= %(since)s AND bucket_at < %(until)s AND {conditions}
+              {"AND settled_at >= %(since)s AND settled_at < %(until)s" if is_by_batch else ""}
         GROUP BY {positions} ORDER BY {positions} LIMIT %(limit)s
     """  # noqa: S608 -- names of our own
     values |= {"borders": list(borders), "since": borders[0], "until": borders[-1], "limit": limit}
@@ -143,10 +144,10 @@ def batch_usage_page(
         SELECT receipt_id, batch_public_id, settled_at, {", ".join(f"sum({name})::bigint" for name in _SUMS)}
         FROM usage_fact
         WHERE bucket_at >= %(since)s AND bucket_at < %(until)s AND {conditions}
-          AND (%(before_at)s::timestamptz IS NULL
-               OR (bucket_at, receipt_id) < (date_bin('15 minutes', %(before_at)s, 'epoch'), %(before_id)s))
-        GROUP BY bucket_at, receipt_id, batch_public_id, settled_at
-        ORDER BY bucket_at DESC, receipt_id DESC LIMIT %(limit)s
+          AND settled_at >= %(since)s AND settled_at < %(until)s
+          AND (%(before_at)s::timestamptz IS NULL OR (settled_at, receipt_id) < (%(before_at)s, %(before_id)s))
+        GROUP BY settled_at, receipt_id, batch_public_id
+        ORDER BY settled_at DESC, receipt_id DESC LIMIT %(limit)s
     """  # noqa: S608 -- names of our own
     before_at, before_id = before_receipt or (None, 0)
     values |= {"since": since, "until": until, "before_at": before_at, "before_id": before_id, "limit": limit + 1}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from accounts.models import Organisation
 from billing.services.settlement import settle_batch
 from billing.services.wallets import record_top_up
@@ -52,7 +54,37 @@ def _wallet_that_owes(world: World) -> str:
     return _WALLET
 
 
+def _some_usage(world: World) -> str:
+    for number, (model, micro_usd) in enumerate(
+        (("gpt-4o-mini", 23_951_101), ("gpt-4o", 7_400_000), ("o3", 1_250_000), ("o4-mini", 900_000), ("gpt-5", 80_000))
+    ):
+        for day in range(1 + number, 28, 1 + number):
+            at = clock.now() - timedelta(days=day)
+            request = settlement(
+                world.tenant.organisation,
+                new_public_id("batch_", at),
+                usage(model, micro_usd // (day % 7 + 1)),
+                settled_at=at,
+            )
+            settle_batch(request)
+    return "/app/usage/"
+
+
 OF_MONEY = (
+    PageCase(
+        name="usage",
+        url_name="billing:usage",
+        seen_by="admin",
+        make=_some_usage,
+        others={**_LIST_OTHERS, "viewer": 200},
+    ),
+    PageCase(
+        name="usage by batch",
+        url_name="billing:usage",
+        seen_by="viewer",
+        make=lambda world: _some_usage(world) + "?by=batch&preset=90d",
+    ),
+    PageCase(name="no usage", url_name="billing:usage", seen_by="admin", make=lambda _world: "/app/usage/"),
     PageCase(
         name="no receipts",
         url_name="billing:receipt-list",
