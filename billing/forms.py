@@ -8,7 +8,17 @@ from billing.models import TransactionKind
 from ground.filters import DaysForm
 
 # A movement's kind in a customer's words.
-MOVEMENT_WORDS = {TransactionKind.TOP_UP: "Top-up", TransactionKind.SETTLEMENT: "Batch settled"}
+MOVEMENT_WORDS = {
+    TransactionKind.TOP_UP: "Top-up",
+    TransactionKind.SETTLEMENT: "Batch settled",
+    TransactionKind.CREDIT: "Credit",
+    TransactionKind.DEBIT: "Charge",
+    TransactionKind.REFUND: "Refund",
+    TransactionKind.WRITE_OFF: "Write-off",
+    TransactionKind.REVERSAL: "Reversal",
+    TransactionKind.GRANT: "Grant",
+    TransactionKind.GRANT_EXPIRY: "Grant expired",
+}
 FINAL, CREDITED = "final", "credited"
 
 

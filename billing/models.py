@@ -14,6 +14,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from accounts.models import Organisation, OrganisationKind, User
+from billing.adjustments import models as _adjustments  # noqa: F401 -- Django finds an app's models through this module
 from billing.domain.records import AttemptOutcome, HoldState, LineKind
 
 
@@ -36,6 +37,10 @@ class AccountKind(models.TextChoices):
     COST_OF_SERVICE = "cost_of_service"
     PROVIDER_PAYABLE = "provider_payable"
     TOP_UP_CLEARING = "top_up_clearing"
+    ADJUSTMENT = "adjustment"
+    WRITE_OFF = "write_off"
+    PROMOTION = "promotion"
+    BREAKAGE = "breakage"
 
 
 _OF_AN_ORGANISATION = (AccountKind.CUSTOMER_WALLET, AccountKind.CUSTOMER_RECEIVABLE)
@@ -72,6 +77,13 @@ class TransactionKind(models.TextChoices):
 
     TOP_UP = "top_up"
     SETTLEMENT = "settlement"
+    CREDIT = "credit"
+    DEBIT = "debit"
+    REFUND = "refund"
+    WRITE_OFF = "write_off"
+    REVERSAL = "reversal"
+    GRANT = "grant"
+    GRANT_EXPIRY = "grant_expiry"
 
 
 class LedgerTransaction(models.Model):

@@ -268,6 +268,30 @@ _LAWS = {
         WHERE (rollup.request_count, rollup.usage_charge_micro_usd + rollup.fee_micro_usd, rollup.input_tokens
                + rollup.cached_input_tokens + rollup.cache_write_tokens + rollup.output_tokens)
             IS DISTINCT FROM (summed.request_count, summed.charge, summed.tokens)""",
+    "adjustment_equals_its_posting": """
+        SELECT adjustment.public_id FROM billing_adjustment adjustment
+        LEFT JOIN billing_ledgertransaction header ON header.id = adjustment.transaction_id
+        LEFT JOIN billing_ledgerleg leg ON leg.transaction_id = header.id AND leg.amount_micro_usd > 0
+        WHERE adjustment.state = 'posted' GROUP BY adjustment.id, header.id
+        HAVING header.business_key IS DISTINCT FROM 'adjustment:' || adjustment.public_id
+            OR header.kind IS DISTINCT FROM adjustment.kind
+            OR coalesce(sum(leg.amount_micro_usd), 0) <> adjustment.amount_micro_usd""",
+    "grant_is_used_as_its_burns_and_breakage_say": """
+        WITH breakage AS (
+            SELECT reference, sum(leg.amount_micro_usd) AS amount FROM billing_ledgertransaction header
+            JOIN billing_ledgerleg leg ON leg.transaction_id = header.id AND leg.amount_micro_usd > 0
+            WHERE header.kind = 'grant_expiry' GROUP BY reference
+        ), burned AS (
+            SELECT grant_id, sum(amount_micro_usd) AS amount FROM billing_grantburn GROUP BY grant_id
+        )
+        SELECT adjustment.public_id FROM billing_grant given
+        JOIN billing_adjustment adjustment ON adjustment.id = given.adjustment_id
+        LEFT JOIN breakage ON breakage.reference = adjustment.public_id
+        LEFT JOIN burned ON burned.grant_id = given.adjustment_id
+        LEFT JOIN billing_adjustment reversal
+            ON reversal.reverses_id = adjustment.transaction_id AND reversal.state = 'posted'
+        WHERE given.burned_micro_usd <> coalesce(burned.amount, 0)
+           OR given.expired_micro_usd <> coalesce(breakage.amount, reversal.amount_micro_usd, 0)""",
     "play_money_stays_in_its_own_book": """
         SELECT header.business_key FROM billing_ledgertransaction header
         JOIN accounts_organisation organisation ON organisation.id = header.organisation_id

@@ -185,6 +185,8 @@ QUOTE_PLACES = env.integer("LANEHOUSE_QUOTE_PLACES", 2)
 DATA_UPLOAD_MAX_MEMORY_SIZE = QUOTE_BODY_MAX_BYTES + 1
 # Batches that were charged less are told of together, each 30 s; dearer ones at once.
 LOW_COST_BELOW_MICRO_USD = env.integer("LANEHOUSE_LOW_COST_BELOW_MICRO_USD", 1_000_000)
+# Adjustments up to this are posted at once; above it a second person approves.
+ADJUSTMENT_APPROVAL_ABOVE_MICRO_USD = env.integer("LANEHOUSE_ADJUSTMENT_APPROVAL_ABOVE_MICRO_USD", 50_000_000)
 BATCH_WINDOW = timedelta(hours=24)
 FILE_LIFETIME = timedelta(days=30)
 FILE_MAX_BYTES = env.integer("LANEHOUSE_FILE_MAX_BYTES", 1024 * 1024 * 1024)

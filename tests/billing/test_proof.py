@@ -22,7 +22,7 @@ def settled(organisation: Organisation) -> Organisation:
 def test_the_books_of_a_working_house_hold(settled: Organisation) -> None:
     proof = prove_ledger()
     assert proof.holds
-    assert len(proof.checks) == 13
+    assert len(proof.checks) == 15
 
 
 @pytest.mark.parametrize(
