@@ -17,6 +17,7 @@ SECONDS_BETWEEN: Final[dict[str, float]] = {
     "routing.collect_jobs": 1.0,
     "routing.finish_batches": 1.0,
     "webhooks.deliver_due": 1.0,
+    "routing.learn_from_batches": 5.0,
     "routing.gather_notices": 30.0,
     "routing.measure_lanes": 30.0,
     "routing.sweep_files": 60.0,

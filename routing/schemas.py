@@ -215,6 +215,7 @@ class QuoteOut(Schema):
     row_count: int
     model_count: int
     catalog_version: int
+    learned_version: int
     sla_snapshot_at: int
     available_micro_usd: int
     sufficient_credit: bool

@@ -7,7 +7,18 @@ from collections.abc import Callable
 
 from celery import shared_task
 
-from routing.services import closing, collect, dispatch, file_batches, file_quotes, finish, lanes, notices, retention
+from routing.services import (
+    closing,
+    collect,
+    dispatch,
+    file_batches,
+    file_quotes,
+    finish,
+    lanes,
+    learning,
+    notices,
+    retention,
+)
 
 # A turn ends so that a long queue of one kind does not keep a worker from the others; the sweep calls again.
 _TURN_SECONDS = 20.0
@@ -60,6 +71,12 @@ def finish_batches() -> None:
     """End batches: begin with those whose window is over, stitch and settle those whose rows have their outcome."""
     closing.expire_batches()
     _while_due(finish.finish_next_batch)
+
+
+@shared_task(name="routing.learn_from_batches")
+def learn_from_batches() -> None:
+    """Let settled batches teach the estimator."""
+    _while_due(learning.learn_from_next_batch)
 
 
 @shared_task(name="routing.measure_lanes")

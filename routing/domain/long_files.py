@@ -141,7 +141,7 @@ class _Reader:
         self.lines.append(table.lines + (piece.first_line - 1))
         self.id_hashes.append(np.fromiter(map(hash, table.custom_ids), dtype=np.int64, count=len(table)))
         self.group_indexes.append(index_of[groups.indexes])
-        self._estimate(file_of(piece.text, table, groups), groups)
+        self._estimate(file_of(piece.text, table, groups, self.pricing.learned), groups)
 
     def _resolve(self, name: str) -> ResolvedModel:
         found = self.resolved.get(name)

@@ -17,6 +17,7 @@ from routing.domain.asks import judge_lanes, say_judgements
 from routing.domain.estimate.tokens import RowTokens
 from routing.domain.explaining import explain
 from routing.domain.jsonl.table import FileLimits
+from routing.domain.learning.records import NOTHING_LEARNED, Learned, ModelRatios
 from routing.domain.parameters.needs import Alike
 from routing.domain.placement import RowPlacement
 from routing.domain.plan import (
@@ -117,12 +118,16 @@ class RowGroups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pricing:
-    """By what a file is priced: one consistent catalog, the customer's workflow, the house's settings, the instant."""
+    """By what a file is priced: one consistent catalog, the customer's workflow, the house's settings, the instant.
+
+    ``learned`` is what settled rows taught.
+    """
 
     catalog: Catalog
     workflow: WorkflowProfile
     settings: QuoteSettings
     at: datetime
+    learned: Learned = NOTHING_LEARNED
 
 
 def price_rows(file: FileRows, groups: RowGroups, pricing: Pricing, watch: Stopwatch) -> QuotePlan:
@@ -146,6 +151,7 @@ def price_rows(file: FileRows, groups: RowGroups, pricing: Pricing, watch: Stopw
         quoted_at=pricing.at,
         catalog_version=catalog.version,
         sla_version=catalog.sla.version,
+        learned_version=pricing.learned.version,
         sla_snapshot_at=catalog.sla.taken_at,
         row_count=row_count,
         estimate=_total(quoted),
@@ -199,7 +205,8 @@ def _quote_groups(
             columns.lane_indexes[rows[share.start : share.stop]] = first_lane + offset
         columns.lane_count += len(shares)
         watch.lap("split")
-        quoted = _quote_group(index, first_lane, resolved, tokens, shares, ranking, settings)
+        known = pricing.learned.of(resolved.model.slug)
+        quoted = _quote_group(index, first_lane, resolved, tokens, shares, ranking, settings, known)
         yield say_judgements(quoted, shares, demand, partial(_share_asks, file, rows))
         watch.lap("price")
     if refusals:
@@ -231,6 +238,7 @@ def _quote_group(
     shares: tuple[Share, ...],
     ranking: Ranking,
     settings: QuoteSettings,
+    known: ModelRatios,
 ) -> QuotedGroup:
     primary = ranking.eligible[0]
     card = primary.lane.rate_card
@@ -241,6 +249,7 @@ def _quote_group(
         card.list,
         vocabulary_is_public=resolved.model.vocabulary_is_public,
         margin_basis_points=settings.margin_basis_points,
+        known=known,
     )
     lanes: list[QuotedLane] = []
     for offset, share in enumerate(shares):

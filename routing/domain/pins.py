@@ -58,6 +58,8 @@ class GroupPlan(msgspec.Struct, frozen=True, kw_only=True):
     sell_rates: Rates
     reservation_micro_usd: int
     lanes: tuple[LanePlan, ...]
+    # Estimated; quotes from before it was kept have 0.
+    output_tokens: int = 0
 
     @property
     def row_count(self) -> int:
@@ -72,7 +74,8 @@ class GroupPlan(msgspec.Struct, frozen=True, kw_only=True):
 class BatchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything the engine needs of a quote. Reservations of the groups add up to the quote's, fees included.
 
-    ``workflow`` is the customer's as it was when the quote was made.
+    ``workflow`` is the customer's as it was when the quote was made; ``learned_version`` names what settled rows had
+    taught by then.
     """
 
     total_micro_usd: int
@@ -80,6 +83,7 @@ class BatchPlan(msgspec.Struct, frozen=True, kw_only=True):
     fee_micro_usd: int
     groups: tuple[GroupPlan, ...]
     workflow: WorkflowProfile = WorkflowProfile()
+    learned_version: int = 0
 
     @classmethod
     def unpriced(cls, workflow: WorkflowProfile) -> Self:
@@ -104,6 +108,7 @@ def pin(plan: QuotePlan, catalog: Catalog) -> BatchPlan:
         fee_micro_usd=plan.estimate.fee_micro_usd,
         groups=tuple(_group(group, catalog) for group in plan.groups),
         workflow=plan.workflow,
+        learned_version=plan.learned_version,
     )
 
 
@@ -119,6 +124,7 @@ def _group(group: QuotedGroup, catalog: Catalog) -> GroupPlan:
         sell_rates=group.sell,
         reservation_micro_usd=group.charge.reservation_micro_usd + fee_micro_usd,
         lanes=tuple(_lane(lane, catalog) for lane in group.lanes),
+        output_tokens=group.charge.output_tokens,
     )
 
 

@@ -130,7 +130,8 @@ class QuotedGroup:
 class QuotePlan:
     """A whole quote before it is stored: figures, pins, reasons, and where each row lies and goes.
 
-    ``fee_micro_usd`` is the fee of one sub-lane. ``timings_ns`` has the nanoseconds of each step by name.
+    ``fee_micro_usd`` is the fee of one sub-lane; ``learned_version`` names what settled rows had taught.
+    ``timings_ns`` has the nanoseconds of each step by name.
     """
 
     endpoint: Endpoint
@@ -140,6 +141,7 @@ class QuotePlan:
     quoted_at: datetime
     catalog_version: int
     sla_version: int
+    learned_version: int
     sla_snapshot_at: datetime
     row_count: int
     estimate: QuoteEstimate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,13 +13,24 @@ from catalog.domain.records import Catalog, Endpoint, Model
 from routing.domain import asks
 from routing.domain.estimate.images import image_rule
 from routing.domain.estimate.tables import Vocabulary, vocabulary_named
-from routing.domain.estimate.tokens import ModelRules, RowExtras, RowFacts, RowTokens, Weighed, estimate_rows
+from routing.domain.estimate.tokens import (
+    BY_FORMULA,
+    ModelRules,
+    RowExtras,
+    RowFacts,
+    RowRatios,
+    RowTokens,
+    Weighed,
+    estimate_rows,
+)
 from routing.domain.estimate.weights import RowTexts, prepare_texts
 from routing.domain.jsonl import exact, fast, known
 from routing.domain.jsonl.compiled import Machine, borrowed_machine
 from routing.domain.jsonl.faults import RowFault
 from routing.domain.jsonl.known import KnownTable
 from routing.domain.jsonl.table import FileLimits, RowTable
+from routing.domain.learning.jobs import RowLine, job_keys_of
+from routing.domain.learning.records import NOTHING_LEARNED, NOTHING_OF_A_MODEL, JobRatios, Learned
 from routing.domain.offering import (
     Pricing,
     QuoteSettings,
@@ -43,6 +54,7 @@ def make_quote_plan(
     settings: QuoteSettings,
     at: datetime,
     *,
+    learned: Learned = NOTHING_LEARNED,
     timer: Timer = lambda: 0,
 ) -> QuotePlan:
     """Price a JSONL file: groups, lanes, figures, reasons, and where each row goes.
@@ -53,6 +65,7 @@ def make_quote_plan(
         workflow: The customer's penalties and fan-out.
         settings: Fee, margin and limits.
         at: The instant by which models count as retired (aware, UTC).
+        learned: What the customer's settled rows, and everybody's, taught.
         timer: Gives nanoseconds for ``timings_ns``; without one all steps are 0.
 
     Raises:
@@ -64,8 +77,8 @@ def make_quote_plan(
         table, resolved = _read_file(body, catalog, settings.limits, at, watch, machine)
         groups = group_rows(table, resolved)
         watch.lap("resolve")
-        pricing = Pricing(catalog=catalog, workflow=workflow, settings=settings, at=at)
-        return price_rows(file_of(body, table, groups), groups, pricing, watch)
+        pricing = Pricing(catalog=catalog, workflow=workflow, settings=settings, at=at, learned=learned)
+        return price_rows(file_of(body, table, groups, learned), groups, pricing, watch)
 
 
 def _read_file(
@@ -123,15 +136,17 @@ class ReadTable:
     body: bytes
     table: RowTable
     texts: RowTexts
+    learned: Learned
 
     @classmethod
-    def of(cls, body: bytes, table: RowTable, groups: RowGroups) -> ReadTable:
+    def of(cls, body: bytes, table: RowTable, groups: RowGroups, learned: Learned) -> ReadTable:
         """Make rows ready; where two names stand for one model, its rows do not lie side by side yet."""
         is_in_order = len(groups.models) == len(table.model_names)
         return cls(
             body=body,
             table=table,
             texts=table.texts if is_in_order else prepare_texts(table.literals, groups.order),
+            learned=learned,
         )
 
     @property
@@ -151,9 +166,10 @@ class ReadTable:
 
     def tokens_of(self, resolved: ResolvedModel, first: int, rows: Rows) -> RowTokens:
         """Estimate a group's rows, whose strings begin at position ``first``."""
-        rules = _rules(resolved.model, self.table.endpoint)
+        rules = rules_of(resolved.model, self.table.endpoint)
         weighed = Weighed.of(self.texts, first, len(rows), rules.vocabulary)
-        return estimate_rows(weighed, _facts(self.table, rows), rules)
+        ratios = _ratios_of(resolved, self.learned, self.table.endpoint, lambda: lines_of(self.body, self.table, rows))
+        return estimate_rows(weighed, facts_of(self.table, rows), rules, ratios)
 
     def asks_of(self, rows: Rows) -> Iterator[Alike]:
         """Give what rows ask by."""
@@ -172,13 +188,14 @@ class KnownFile:
     table: KnownTable
     rest_texts: RowTexts | None
     rest_groups: RowGroups
+    learned: Learned
 
     @classmethod
-    def of(cls, body: bytes, table: KnownTable, groups: RowGroups) -> KnownFile:
+    def of(cls, body: bytes, table: KnownTable, groups: RowGroups, learned: Learned) -> KnownFile:
         """Make rows ready; those that the pass left lie by group."""
         rest_groups = RowGroups.of(groups.models, groups.indexes[table.rest_rows])
         rest_texts = None if table.rest is None else prepare_texts(table.rest.literals, rest_groups.order)
-        return cls(body=body, table=table, rest_texts=rest_texts, rest_groups=rest_groups)
+        return cls(body=body, table=table, rest_texts=rest_texts, rest_groups=rest_groups, learned=learned)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -197,14 +214,24 @@ class KnownFile:
 
     def tokens_of(self, resolved: ResolvedModel, _first: int, rows: Rows) -> RowTokens:
         """Estimate a group's rows."""
-        rules, columns = _rules(resolved.model, self.table.endpoint), self.table.columns[rows]
+        rules, columns = rules_of(resolved.model, self.table.endpoint), self.table.columns[rows]
         facts = RowFacts(
             message_counts=columns["message_count"].astype(np.int64),
             limits=columns["limit"].astype(np.int64),
             choices=columns["choices"].astype(np.int64),
             extras=self._extras_of(rows),
         )
-        return estimate_rows(self._weigh(resolved, rows, rules.vocabulary), facts, rules)
+        ratios = _ratios_of(resolved, self.learned, self.table.endpoint, lambda: self._lines_of(rows))
+        return estimate_rows(self._weigh(resolved, rows, rules.vocabulary), facts, rules, ratios)
+
+    def _lines_of(self, rows: Rows) -> Iterator[RowLine]:
+        roles = [pattern.roles for pattern in self.table.patterns]
+        columns = self.table.columns[rows]
+        patterns = self.table.patterns_of(rows).tolist()
+        for start, length, pattern in zip(
+            columns["offset"].tolist(), columns["length"].tolist(), patterns, strict=True
+        ):
+            yield self.body[start : start + length], roles[pattern] if pattern >= 0 else None
 
     def _weigh(self, resolved: ResolvedModel, rows: Rows, vocabulary: Vocabulary) -> Weighed:
         are_known = self.table.are_known(rows)
@@ -251,12 +278,47 @@ class KnownFile:
         return RowPlace(line=int(self.table.columns["line"][row]), custom_id=self.table.custom_ids[row])
 
 
-def file_of(body: bytes, table: RowTable | KnownTable, groups: RowGroups) -> ReadTable | KnownFile:
+def file_of(
+    body: bytes, table: RowTable | KnownTable, groups: RowGroups, learned: Learned = NOTHING_LEARNED
+) -> ReadTable | KnownFile:
     """Make the rows of a table ready for pricing."""
-    return KnownFile.of(body, table, groups) if isinstance(table, KnownTable) else ReadTable.of(body, table, groups)
+    if isinstance(table, KnownTable):
+        return KnownFile.of(body, table, groups, learned)
+    return ReadTable.of(body, table, groups, learned)
 
 
-def _facts(table: RowTable, rows: npt.NDArray[np.int64]) -> RowFacts:
+def _ratios_of(
+    resolved: ResolvedModel, learned: Learned, endpoint: Endpoint, lines: Callable[[], Iterable[RowLine]]
+) -> RowRatios:
+    """Give what was learned for a group's rows: by their job where it is known, else by the customer's others."""
+    known = learned.of(resolved.model.slug)
+    if known is NOTHING_OF_A_MODEL:
+        return BY_FORMULA
+    high_ppm = known.output_band.high_ppm if known.output_band else None
+    if not known.jobs or endpoint is Endpoint.EMBEDDINGS:
+        return RowRatios(input_ppm=known.input_ppm, output_ppm=known.output_ppm, output_high_ppm=high_ppm)
+    other = JobRatios(input_ppm=known.input_ppm, output_ppm=known.output_ppm)
+    jobs = [known.jobs.get(key, other) for key in job_keys_of(lines(), learned.salt)]
+    return RowRatios(
+        input_ppm=np.fromiter((job.input_ppm for job in jobs), dtype=np.int64, count=len(jobs)),
+        output_ppm=None
+        if known.output_ppm is None
+        else np.fromiter((job.output_ppm or known.output_ppm for job in jobs), dtype=np.int64, count=len(jobs)),
+        output_high_ppm=high_ppm,
+    )
+
+
+def lines_of(body: bytes, table: RowTable, rows: Rows) -> Iterator[RowLine]:
+    """Give rows' lines, and who speaks in those that are plain."""
+    plain = table.plain
+    for row, start, length in zip(
+        rows.tolist(), table.offsets[rows].tolist(), table.lengths[rows].tolist(), strict=True
+    ):
+        yield body[start : start + length], plain.roles_of(row) if plain and plain.are_plain[row] else None
+
+
+def facts_of(table: RowTable, rows: npt.NDArray[np.int64]) -> RowFacts:
+    """Give what the estimator needs of some rows besides their strings."""
     positions = {row: position for position, row in enumerate(rows.tolist())} if table.extras else {}
     return RowFacts(
         message_counts=table.message_counts[rows],
@@ -266,7 +328,8 @@ def _facts(table: RowTable, rows: npt.NDArray[np.int64]) -> RowFacts:
     )
 
 
-def _rules(model: Model, endpoint: Endpoint) -> ModelRules:
+def rules_of(model: Model, endpoint: Endpoint) -> ModelRules:
+    """Give how a model counts."""
     return ModelRules(
         vocabulary=vocabulary_named(model.vocabulary),
         image_rule=image_rule(model.slug),

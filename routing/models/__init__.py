@@ -10,6 +10,16 @@ from routing.models.batches import (
 )
 from routing.models.files import FilePurpose, StoredFile
 from routing.models.jobs import JobState, ProviderAccount, ProviderJob, UnclearChoice, UnclearDecision
+from routing.models.learning import (
+    BatchLesson,
+    GroupAccuracy,
+    LearnedScope,
+    LearnedState,
+    LearnedStateVersion,
+    LearningChoice,
+    LearningDecision,
+    LessonState,
+)
 from routing.models.outcomes import RowOutcome
 from routing.models.quotes import FilePricing, PricingState, Quote, QuoteStatus
 from routing.models.workflows import Workflow, WorkflowVersion
@@ -18,10 +28,18 @@ __all__ = [
     "ENDED_STATUSES",
     "Batch",
     "BatchEnding",
+    "BatchLesson",
     "BatchStatus",
     "FilePricing",
     "FilePurpose",
+    "GroupAccuracy",
     "JobState",
+    "LearnedScope",
+    "LearnedState",
+    "LearnedStateVersion",
+    "LearningChoice",
+    "LearningDecision",
+    "LessonState",
     "PricingState",
     "ProviderAccount",
     "ProviderJob",

@@ -25,12 +25,14 @@ _ORGANISATION_FIELDS = (
 class TakenCall(Caller):
     """A caller over the API, with what was true of its organisation when the call came.
 
-    ``catalog_versions`` is what :func:`catalog.selectors.current_catalog` compares its map with.
+    ``catalog_versions`` is what :func:`catalog.selectors.current_catalog` compares its map with, ``learned_versions``
+    what :func:`routing.learned.learned_for` does.
     """
 
     limits: CallLimits
     wallet: WalletState
     catalog_versions: tuple[int, int]
+    learned_versions: tuple[int, int]
 
 
 def take_call(key_text: str) -> TakenCall:
@@ -76,4 +78,5 @@ def _read(row: tuple[Any, ...]) -> TakenCall:
             is_blocked=organisation.billing_blocked_at is not None,
         ),
         catalog_versions=(versions[0], versions[1]),
+        learned_versions=(versions[2], versions[3]),
     )

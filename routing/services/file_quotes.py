@@ -29,6 +29,7 @@ from routing.domain.offering import Pricing, QuoteSettings
 from routing.domain.pins import BatchPlan, pin
 from routing.domain.plan import QuotePlan
 from routing.domain.scoring import WorkflowProfile
+from routing.learned import learned_for
 from routing.models import (
     Batch,
     BatchStatus,
@@ -186,9 +187,10 @@ def _priced(lease: Lease, pricing: FilePricing, quote: Quote, catalog: Catalog) 
     if lease.fence > _TRIES:
         raise InvalidRequest("The file could not be priced. Tell support the quote's id.", code="internal_error")
     house = quote_settings()
+    workflow = BatchPlan.from_bytes(quote.plan).workflow
     bound = Pricing(
         catalog=catalog,
-        workflow=BatchPlan.from_bytes(quote.plan).workflow,
+        workflow=workflow,
         settings=QuoteSettings(
             fee_micro_usd=house.fee_micro_usd,
             margin_basis_points=house.margin_basis_points,
@@ -196,6 +198,7 @@ def _priced(lease: Lease, pricing: FilePricing, quote: Quote, catalog: Catalog) 
             limits=FileLimits(maximum_rows=MAXIMUM_ROWS_BY_FILE),
         ),
         at=clock.now(),
+        learned=learned_for(quote.organisation, workflow.name, catalog),
     )
     size_bytes = _store_retried(lease, quote) if quote.retry_of else pricing.size_bytes
     with open_blob(payload_name(quote.public_id)) as blob:

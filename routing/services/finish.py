@@ -38,6 +38,7 @@ from routing.outcome_pages import outcomes_in_row_order
 from routing.payloads import open_payload
 from routing.result_lines import ResultLines, StitchedLines
 from routing.services.closing import close_jobs, next_look
+from routing.services.learning import owe_lesson
 from routing.services.notices import tell_of
 
 _ROWS_PER_FETCH = 2_000
@@ -173,6 +174,7 @@ def _settle(lease: Lease, batch: Batch, files: _StitchedFiles) -> None:
             row.due_at = None
             _end_sub_lanes(batch, plan, sub_lanes, receipt)
             tell_of(row, sub_lanes, plan.workflow, at)
+            owe_lesson(row, at)
             reach(FaultPoint.FINISH_BEFORE_COMMIT)
 
 

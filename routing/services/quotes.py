@@ -16,17 +16,19 @@ from django.conf import settings
 
 from accounts.selectors import Caller
 from billing.selectors import wallet
-from catalog.domain.records import Rates
+from catalog.domain.records import Catalog, Rates
 from catalog.selectors import current_catalog
 from ground import clock
 from ground.blobs import delete_blob
 from ground.errors import ServerBusy
 from ground.ids import created_at_of, new_public_id
+from routing.domain.learning.records import Learned
 from routing.domain.offering import QuoteSettings
 from routing.domain.pins import pin
 from routing.domain.plan import QuotedCandidate, QuotedGroup, QuotedLane, QuotePlan
 from routing.domain.quoting import make_quote_plan
 from routing.domain.scoring import WorkflowProfile
+from routing.learned import learned_for
 from routing.models import Quote, QuoteStatus
 from routing.payloads import payload_name, placement_name, store_payload, store_placement
 from routing.quote_room import take_quote_room
@@ -71,9 +73,11 @@ def create_quote(*, caller: Caller, body: bytes, workflow: WorkflowProfile) -> M
     # Writing releases the interpreter lock, so it overlaps with the parsing. A refused file is removed again.
     written = _pool().submit(store_payload, quote_id, body)
     try:
-        catalog = current_catalog(caller.catalog_versions if isinstance(caller, TakenCall) else None)
+        catalog, learned = _known_to(caller, workflow)
         with _place_for_planning():
-            plan = make_quote_plan(body, catalog, workflow, quote_settings(), at, timer=time.perf_counter_ns)
+            plan = make_quote_plan(
+                body, catalog, workflow, quote_settings(), at, learned=learned, timer=time.perf_counter_ns
+            )
         planned_ns = time.perf_counter_ns()
         store_placement(quote_id, plan.placement)
         written.result()
@@ -107,6 +111,13 @@ def create_quote(*, caller: Caller, body: bytes, workflow: WorkflowProfile) -> M
     timings_ms["persist"] = round((time.perf_counter_ns() - stored_ns) / 1e6, 3)
     timings_ms["total"] = round((time.perf_counter_ns() - started_ns) / 1e6, 3)
     return MadeQuote(answer=answer | _credit(caller, plan.estimate.reservation_micro_usd), timings_ms=timings_ms)
+
+
+def _known_to(caller: Caller, workflow: WorkflowProfile) -> tuple[Catalog, Learned]:
+    """Give this process's maps for a caller; a call's first statement has read their versions."""
+    taken = caller if isinstance(caller, TakenCall) else None
+    catalog = current_catalog(taken.catalog_versions if taken else None)
+    return catalog, learned_for(caller.organisation, workflow.name, catalog, taken.learned_versions if taken else None)
 
 
 def quote_answer(caller: Caller, quote: Quote) -> dict[str, Any]:
@@ -187,6 +198,7 @@ def frozen_answer(
         "row_count": plan.row_count,
         "model_count": plan.model_count,
         "catalog_version": plan.catalog_version,
+        "learned_version": plan.learned_version,
         "sla_snapshot_at": int(plan.sla_snapshot_at.timestamp()),
         "estimate": {
             "input_tokens": estimate.input_tokens,

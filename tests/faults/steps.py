@@ -26,6 +26,7 @@ TASKS: tuple[Callable[[], None], ...] = (
     routing_tasks.collect_jobs,
     routing_tasks.submit_jobs,
     routing_tasks.finish_batches,
+    routing_tasks.learn_from_batches,
     routing_tasks.gather_notices,
     webhooks_tasks.deliver_due,
 )

@@ -15,6 +15,7 @@ from routing.domain.estimate.weights import RowLiterals, RowTexts, prepare_texts
 
 TokenCounts = npt.NDArray[np.int64]
 
+ONE_PPM = 1_000_000
 OUTPUT_BASE_TOKENS = 100
 PUBLIC_BAND_PERCENT = 5
 CLOSED_BAND_PERCENT = 20
@@ -56,6 +57,35 @@ class ModelRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowRatios:
+    """What settled rows taught, in parts per million of the formula's figures: one for all rows, or one each.
+
+    ``output_ppm`` None: no history, the prior holds; then so does the prior's high.
+    """
+
+    input_ppm: int | TokenCounts = ONE_PPM
+    output_ppm: int | TokenCounts | None = None
+    output_high_ppm: int | None = None
+
+
+BY_FORMULA = RowRatios()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowInputs:
+    """Input tokens per row by the formula alone.
+
+    ``counted_tokens`` are text, framing and tools, ``given_tokens`` images and token lists, which no ratio touches;
+    ``lowest_tokens`` and ``ceiling_tokens`` bound both together.
+    """
+
+    counted_tokens: TokenCounts
+    given_tokens: TokenCounts
+    lowest_tokens: TokenCounts
+    ceiling_tokens: TokenCounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RowTokens:
     """Tokens per row; each array has one entry a row. ``*_high`` and ``*_low`` are the stated band, not a bound."""
 
@@ -80,19 +110,37 @@ class Weighed:
         return cls(scaled=weigh_rows(texts, first, stop, vocabulary), text_bytes=texts.text_bytes[first:stop])
 
 
-def estimate_rows(weighed: Weighed, facts: RowFacts, rules: ModelRules) -> RowTokens:
+def estimate_rows(weighed: Weighed, facts: RowFacts, rules: ModelRules, ratios: RowRatios = BY_FORMULA) -> RowTokens:
     """Estimate the tokens of a group's rows and bound them.
 
-    Input: weights clipped to the vocabulary's band, framing, tool constants, images. Output before any history:
-    ``min(limit, input / 2 + 100)`` per choice. Ceiling: one token a byte, the same constants, and the limit.
+    Input: the formula's, times the ratio. Output: ``min(limit, input / 2 + 100)`` per choice, times the ratio, within
+    the limit. The ceiling knows no ratio: one token a byte, the same constants, and the limit.
 
     Args:
         weighed: The strings of the group's rows, by the model's vocabulary.
         facts: The group's rows, one after the other.
         rules: Of the group's model.
+        ratios: What settled rows taught.
     """
+    inputs = count_inputs(weighed, facts, rules)
+    input_tokens = inputs.counted_tokens
+    if ratios is not BY_FORMULA:
+        input_tokens = (input_tokens * ratios.input_ppm + ONE_PPM // 2) // ONE_PPM
+    input_tokens = np.minimum(input_tokens + inputs.given_tokens, inputs.ceiling_tokens)
+    output, output_high, ceiling_output = _outputs(facts, input_tokens, rules, ratios)
+    return RowTokens(
+        input_tokens=input_tokens,
+        output_tokens=output,
+        output_high_tokens=output_high,
+        ceiling_input_tokens=inputs.ceiling_tokens,
+        ceiling_output_tokens=ceiling_output,
+    )
+
+
+def count_inputs(weighed: Weighed, facts: RowFacts, rules: ModelRules) -> RowInputs:
+    """Count a group's input by the formula: weights clipped to the vocabulary's band, framing, tools, images."""
     vocabulary, scaled, text_bytes = rules.vocabulary, weighed.scaled, weighed.text_bytes
-    constant, bound, tools = _extras(facts, rules)
+    constant, given, bound, tools = _extras(facts, rules)
     if tools:
         places = {literal: index for index, literal in enumerate(dict.fromkeys(tools.values()))}
         texts = prepare_texts(RowLiterals.of([(literal,) for literal in places]))
@@ -105,14 +153,12 @@ def estimate_rows(weighed: Weighed, facts: RowFacts, rules: ModelRules) -> RowTo
     low = -(-text_bytes * vocabulary.band_low_per_mille // 1_000)
     high = text_bytes * vocabulary.band_high_per_mille // 1_000
     framing = facts.message_counts * vocabulary.message_tokens + (facts.message_counts > 0) * vocabulary.request_tokens
-    input_tokens = np.clip(text, low, np.maximum(low, high)) + framing + constant
-    output, output_high, ceiling_output = _outputs(facts, input_tokens, rules)
-    return RowTokens(
-        input_tokens=input_tokens,
-        output_tokens=output,
-        output_high_tokens=output_high,
-        ceiling_input_tokens=np.maximum(text_bytes + framing + bound, input_tokens),
-        ceiling_output_tokens=ceiling_output,
+    counted = np.clip(text, low, np.maximum(low, high)) + framing + constant
+    return RowInputs(
+        counted_tokens=counted,
+        given_tokens=given,
+        lowest_tokens=low + given,
+        ceiling_tokens=np.maximum(text_bytes + framing + bound, counted + given),
     )
 
 
@@ -121,31 +167,53 @@ def band_percent(*, vocabulary_is_public: bool) -> int:
     return PUBLIC_BAND_PERCENT if vocabulary_is_public else CLOSED_BAND_PERCENT
 
 
+def output_priors(facts: RowFacts, input_tokens: TokenCounts, rules: ModelRules) -> TokenCounts:
+    """Give what a row is taken to put out before any history, per choice: ``min(limit, input / 2 + 100)``."""
+    return np.minimum(_output_limits(facts, rules), input_tokens // 2 + OUTPUT_BASE_TOKENS)
+
+
+def output_ceilings(facts: RowFacts, rules: ModelRules) -> TokenCounts:
+    """Give the most that rows can put out, all choices together."""
+    return _output_limits(facts, rules) * facts.choices if rules.makes_output else np.zeros_like(facts.limits)
+
+
+def _output_limits(facts: RowFacts, rules: ModelRules) -> TokenCounts:
+    is_limited = facts.limits > 0
+    return np.where(is_limited, np.minimum(facts.limits, rules.max_output_tokens), rules.max_output_tokens)
+
+
 def _outputs(
-    facts: RowFacts, input_tokens: TokenCounts, rules: ModelRules
+    facts: RowFacts, input_tokens: TokenCounts, rules: ModelRules, ratios: RowRatios
 ) -> tuple[TokenCounts, TokenCounts, TokenCounts]:
     """Give estimate, high and ceiling of the output."""
     if not rules.makes_output:
         none = np.zeros_like(input_tokens)
         return none, none, none
-    is_limited = facts.limits > 0
-    limit = np.where(is_limited, np.minimum(facts.limits, rules.max_output_tokens), rules.max_output_tokens)
-    one = np.minimum(limit, input_tokens // 2 + OUTPUT_BASE_TOKENS)
-    one_high = np.where(is_limited, limit, np.minimum(limit, 2 * one))
+    limit = _output_limits(facts, rules)
+    one = output_priors(facts, input_tokens, rules)
+    if ratios.output_ppm is not None:
+        one = np.minimum(limit, np.maximum(1, (one * ratios.output_ppm + ONE_PPM // 2) // ONE_PPM))
+    if ratios.output_high_ppm is None:
+        one_high = np.where(facts.limits > 0, limit, np.minimum(limit, 2 * one))
+    else:
+        one_high = np.minimum(limit, -(-one * ratios.output_high_ppm // ONE_PPM))
     return one * facts.choices, one_high * facts.choices, limit * facts.choices
 
 
-def _extras(facts: RowFacts, rules: ModelRules) -> tuple[TokenCounts, TokenCounts, dict[int, bytes]]:
-    """Give per row the constants of the estimate and of the ceiling, and by position the tools' text as a literal."""
+def _extras(facts: RowFacts, rules: ModelRules) -> tuple[TokenCounts, TokenCounts, TokenCounts, dict[int, bytes]]:
+    """Give per row the tools' constants, what images and token lists are, the ceiling of both, and the tools' texts.
+
+    The texts are literals by position.
+    """
     constant = np.zeros(len(facts.limits), dtype=np.int64)
     if not facts.extras:
-        return constant, constant, {}
-    bound, rule = constant.copy(), rules.image_rule
+        return constant, constant, constant, {}
+    given, bound, rule = constant.copy(), constant.copy(), rules.image_rule
     literals: dict[int, bytes] = {}
     costs: dict[bytes, ToolCost] = {}
     schema_constant, schema_bound = schema_constants(rules.vocabulary)
     for position, extras in facts.extras.items():
-        constant[position] += extras.listed_tokens + sum(estimated_image_tokens(image, rule) for image in extras.images)
+        given[position] += extras.listed_tokens + sum(estimated_image_tokens(image, rule) for image in extras.images)
         bound[position] += extras.listed_tokens + sum(ceiling_image_tokens(image, rule) for image in extras.images)
         if extras.tools:
             cost = costs.get(extras.tools_key)
@@ -157,4 +225,4 @@ def _extras(facts: RowFacts, rules: ModelRules) -> tuple[TokenCounts, TokenCount
         elif extras.has_schema:
             constant[position] += schema_constant
             bound[position] += schema_bound
-    return constant, bound, literals
+    return constant, given, bound, literals

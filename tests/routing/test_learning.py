@@ -1,0 +1,220 @@
+"""Settled batches teach: months of them, driven by hand over real quotes, payloads and outcomes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+
+from accounts.models import User
+from catalog.selectors import current_catalog
+from ground import clock as ground_clock
+from routing.domain.offering import QuoteSettings
+from routing.domain.quoting import make_quote_plan
+from routing.domain.scoring import WorkflowProfile
+from routing.learned import learned_for
+from routing.models import Batch, BatchLesson, GroupAccuracy, LearnedState, LearnedStateVersion, LessonState, RowOutcome
+from routing.services.batches import accept_quote
+from routing.services.learning import learn_from_next_batch, owe_lesson
+from routing.services.quotes import create_quote
+from routing.workflows import DEFAULT_WORKFLOW
+from tests.harness.clock import Clock
+from tests.harness.world import Tenant, make_tenant
+from tests.routing.domain.sample import jsonl, row
+
+MODEL = "gpt-4o-mini"
+WORDS = [
+    "river",
+    "bridge",
+    "ferry",
+    "harbour",
+    "island",
+    "valley",
+    "mountain",
+    "station",
+    "market",
+    "library",
+    "museum",
+    "garden",
+]
+JOBS = {"classify": "Say in one word what kind of place this is.", "translate": "Give the sentence in Portuguese."}
+
+
+def file_of(job: str, *, count: int, seed: int) -> bytes:
+    source = random.Random(seed)
+    rows = []
+    for number in range(count):
+        text = " ".join(source.choices(WORDS, k=source.randrange(20, 60)))
+        messages = [{"role": "system", "content": JOBS[job]}, {"role": "user", "content": text}]
+        rows.append(row(f"r{number}", model=MODEL, messages=messages, max_tokens=400))
+    return jsonl(*rows)
+
+
+@dataclass(slots=True)
+class School:
+    """Customers whose rows settle at hidden ratios of what the formula counts."""
+
+    clock: Clock
+    tenants: dict[str, Tenant] = field(default_factory=dict)
+    noise: random.Random = field(default_factory=lambda: random.Random(7))
+    seeds: int = 0
+
+    def tenant(self, slug: str) -> Tenant:
+        if slug not in self.tenants:
+            self.tenants[slug] = make_tenant(slug)
+        return self.tenants[slug]
+
+    def formula(self, body: bytes) -> np.ndarray[Any, Any]:
+        plan = make_quote_plan(body, current_catalog(), WorkflowProfile(), QuoteSettings(), ground_clock.now())
+        return plan.placement.input_tokens
+
+    def quoted(self, slug: str, body: bytes) -> dict[str, Any]:
+        made = create_quote(caller=self.tenant(slug).caller, body=body, workflow=DEFAULT_WORKFLOW)
+        return dict(made.answer)
+
+    def settled(self, slug: str, body: bytes, settle: Callable[[int], tuple[int, int]]) -> Batch:
+        """A batch whose rows have ended, due to teach; ``settle`` gives input and output by the formula's input."""
+        caller = self.tenant(slug).caller
+        batch = accept_quote(caller=caller, quote_id=self.quoted(slug, body)["id"], metadata=None).batch
+        counted = self.formula(body).tolist()
+        RowOutcome.objects.bulk_create(
+            [
+                RowOutcome(
+                    accepted_at=batch.created_at,
+                    batch_id=batch.pk,
+                    row=number,
+                    outcome="succeeded",
+                    code="",
+                    status_code=200,
+                    sub_lane_id=1,
+                    group_index=0,
+                    attempt_number=1,
+                    re_dispatch_count=0,
+                    input_tokens=settled[0] - settled[0] // 4,
+                    # Part of what was read may come from a cache, and counts all the same.
+                    cached_input_tokens=settled[0] // 4,
+                    cache_write_5m_tokens=0,
+                    cache_write_1h_tokens=0,
+                    output_tokens=settled[1],
+                    reasoning_tokens=0,
+                    charge_pico_usd=0,
+                    body_offset=0,
+                    body_length=0,
+                )
+                for number, settled in enumerate(map(settle, counted))
+            ]
+        )
+        owe_lesson(batch, ground_clock.now())
+        return batch
+
+    def near(self, ratio: float, output: float = 0.3) -> Callable[[int], tuple[int, int]]:
+        """Rows about a ratio, with the spread that the weights leave."""
+
+        def settle(formula: int) -> tuple[int, int]:
+            prior = min(400, formula // 2 + 100)
+            return round(formula * ratio * self.noise.gauss(1, 0.025)), round(prior * output * self.noise.gauss(1, 0.1))
+
+        return settle
+
+    def learns(self, slug: str, job: str, ratio: float, *, count: int = 120, output: float = 0.3) -> None:
+        self.seeds += 1
+        self.settled(slug, file_of(job, count=count, seed=self.seeds), self.near(ratio, output))
+        assert learn_from_next_batch()
+
+    def error(self, slug: str, job: str, ratio: float) -> float:
+        """How far a new quote of a job lies from what it will settle at."""
+        body = file_of(job, count=100, seed=12_345)
+        return float(self.quoted(slug, body)["estimate"]["input_tokens"] / (self.formula(body).sum() * ratio) - 1)
+
+
+@pytest.fixture
+def school(db: None, clock: Clock) -> School:
+    return School(clock)
+
+
+# What the provider adds, what the customer's kind of text does, and what the template does.
+HIDDEN = {
+    ("acme", "classify"): 1.05 * 1.02 * 1.04,
+    ("acme", "translate"): 1.05 * 1.02 * 0.95,
+    ("bolt", "classify"): 1.05 * 0.97,
+    ("corda", "translate"): 1.05 * 1.03,
+}
+
+
+def test_months_of_batches_bring_each_job_and_each_customer_to_its_truth(school: School) -> None:
+    first = {key: school.error(*key, ratio) for key, ratio in HIDDEN.items()}
+    assert max(map(abs, first.values())) > 0.05
+    for _month in range(4):
+        school.clock.advance(days=30)
+        for (slug, job), ratio in HIDDEN.items():
+            school.learns(slug, job, ratio)
+    last = {key: school.error(*key, ratio) for key, ratio in HIDDEN.items()}
+    assert max(map(abs, last.values())) < 0.01, last
+    # Who never came before is quoted by what the model does with everybody, up to a quarter of it for each customer.
+    assert 0.005 < -school.error("novice", "classify", 1.05) < 0.04
+    # The output was a third of the prior's; low and high are the rows' own.
+    estimate = school.quoted("acme", file_of("classify", count=100, seed=1))["explanation"][0]
+    assert 0.25 < estimate["output_tokens"] / (estimate["input_tokens"] / 2 + 100 * 100) < 0.35
+    assert estimate["low_input_tokens"] > estimate["input_tokens"] * 0.93
+    assert estimate["high_output_tokens"] < estimate["output_tokens"] * 1.4
+    accuracies = GroupAccuracy.objects.filter(organisation__slug="acme").order_by("pk")
+    mean_errors = [each.input_absolute_error_ppm_sum / each.seen_row_count / 1e4 for each in accuracies]
+    assert mean_errors[0] > 4
+    assert mean_errors[-1] < 3
+    assert sum(accuracies[0].input_error_counts) == accuracies[0].row_count == 120
+
+
+def states() -> list[tuple[object, ...]]:
+    return list(LearnedState.objects.order_by("pk").values_list("pk", "version", "state", "house_ratio_ppm"))
+
+
+def test_a_batch_teaches_once_and_others_data_only_by_the_models_own_ratio(
+    school: School, app_cursor: psycopg.Cursor
+) -> None:
+    school.learns("acme", "classify", 1.10)
+    before, own = states(), school.quoted("acme", file_of("classify", count=50, seed=3))
+    assert not learn_from_next_batch()
+    with pytest.raises(psycopg.errors.RestrictViolation):
+        app_cursor.execute("UPDATE routing_batchlesson SET state = 'pending', ended_at = NULL, due_at = now()")
+    # A run that lost its claim changes nothing: a lesson that was taken over is learned by the other.
+    school.settled("acme", file_of("classify", count=20, seed=4), school.near(1.1))
+    BatchLesson.objects.filter(state=LessonState.PENDING).update(due_at=None)
+    assert not learn_from_next_batch()
+    assert states() == before
+    # A poisoned customer: its rows claim as much as their bytes could be, for a long time.
+    for _ in range(3):
+        school.learns("mallory", "classify", 1.9, count=200)
+    poisoned = school.quoted("acme", file_of("classify", count=50, seed=3))
+    house = LearnedState.objects.get(organisation=None)
+    assert house.house_ratio_ppm <= 1_125_000
+    moved = poisoned["estimate"]["input_tokens"] / own["estimate"]["input_tokens"] - 1
+    # By no more than the parent moved, times what the customer's own rows leave of the parent: 64 of 184.
+    assert 0 <= moved < 0.0625 * 64 / 184
+
+
+def test_impossible_rows_are_set_aside(school: School) -> None:
+    school.settled("acme", file_of("classify", count=30, seed=5), lambda formula: (formula * 1_000, 50))
+    assert learn_from_next_batch()
+    accuracy = GroupAccuracy.objects.get()
+    assert (accuracy.seen_row_count, accuracy.set_aside_row_count) == (30, 30)
+    assert states() == []
+
+
+def test_history_is_kept_and_never_changed(school: School, app_cursor: psycopg.Cursor) -> None:
+    school.learns("acme", "classify", 1.10)
+    assert LearnedStateVersion.objects.count() == LearnedState.objects.count() == 4
+    for statement in (
+        "UPDATE routing_learnedstateversion SET version = 0",
+        "DELETE FROM routing_learnedstateversion",
+        "UPDATE routing_groupaccuracy SET row_count = 0",
+        "UPDATE routing_learnedstate SET version = version - 1",
+    ):
+        with pytest.raises(psycopg.errors.RestrictViolation):
+            app_cursor.execute(statement)
+    assert User.objects.count() == 0
+    assert learned_for(school.tenant("acme").organisation, "default", current_catalog()).version > 0
