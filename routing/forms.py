@@ -1,14 +1,16 @@
-"""Filters of the lists of batches, and an operator's decision about an unclear job."""
+"""Filters of the lists of batches and of a batch's rows, and an operator's decision about an unclear job."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from django import forms
 
-from ground.filters import DaysForm
+from ground.filters import DaysForm, ListFilterForm
 from ground.reasons import REASON_MAX_CHARACTERS, REASON_MIN_CHARACTERS
+from routing.batch_rows import FAILED, OPEN, SUCCEEDED, RowFilter
 from routing.models import ProviderJob, UnclearChoice
 from routing.selectors import BatchFilter
 
@@ -22,6 +24,10 @@ STATE_WORDS = {
     "expired": "Expired",
     "cancelled": "Cancelled",
 }
+
+# The tabs of a batch's rows, in their order; the numbers of the batch count so too.
+ROW_OUTCOME_WORDS = {"": "All", SUCCEEDED: "Succeeded", FAILED: "Failed", OPEN: "No outcome yet"}
+_LAST_ROW = 2**31 - 1
 
 
 def _search_field(label: str) -> forms.CharField:
@@ -61,6 +67,52 @@ class OperatorBatchFilterForm(BatchFilterForm):
     customer = _search_field("Customer")
     lane = _search_field("Lane")
     field_order = ("text", "customer", "model", "lane", "since", "until", "state")
+
+
+class RowFilterForm(ListFilterForm):
+    """Which rows of a batch to show; the codes and lanes to choose from are the batch's own."""
+
+    custom_id = _search_field("Custom id")
+    code = forms.ChoiceField(label="Code", required=False)
+    lane = forms.ChoiceField(label="Lane", required=False)
+    outcome = forms.ChoiceField(
+        label="Outcome", required=False, choices=list(ROW_OUTCOME_WORDS.items()), widget=forms.HiddenInput
+    )
+    # Where the page begins: behind this row.
+    after = forms.IntegerField(required=False, min_value=0, max_value=_LAST_ROW, widget=forms.HiddenInput)
+
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401 -- Django's own
+        codes: Sequence[tuple[str, int]],
+        lane_ids: Sequence[str],
+        **kwargs: Any,  # noqa: ANN401 -- Django's own
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["code"] = forms.ChoiceField(
+            label="Code",
+            required=False,
+            choices=[("", "Any"), *((code, f"{code} ({row_count:,})") for code, row_count in codes)],
+        )
+        self.fields["lane"] = forms.ChoiceField(
+            label="Lane", required=False, choices=[("", "Any"), *((lane_id, lane_id) for lane_id in lane_ids)]
+        )
+
+    def chosen(self) -> dict[str, str]:
+        """Give the filters that are set; where the page begins is none."""
+        return {name: value for name, value in super().chosen().items() if name != "after"}
+
+    def wanted(self) -> RowFilter:
+        """Give what a valid form asks for."""
+        cleaned = self.cleaned_data
+        return RowFilter(
+            outcome=cleaned["outcome"], code=cleaned["code"], lane_id=cleaned["lane"], custom_id=cleaned["custom_id"]
+        )
+
+    def after_row(self) -> int:
+        """Give the row behind which a valid form's page begins; -1: it begins with the first."""
+        after = self.cleaned_data["after"]
+        return -1 if after is None else int(after)
 
 
 class UnclearJobForm(forms.Form):

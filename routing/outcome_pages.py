@@ -64,6 +64,11 @@ def outcomes_of_job(batch: Batch, job_id: int, *, after_row: int) -> Iterator[Ou
     return _pages(batch, "job_id = %s", [job_id], after_row=after_row)
 
 
+def outcome_of_row(batch: Batch, row: int) -> OutcomePage | None:
+    """Give the outcome of one row; None while it has none."""
+    return next(_pages(batch, '"row" = %s', [row], after_row=row - 1), None)
+
+
 def _pages(batch: Batch, condition: str, values: list[int], *, after_row: int) -> Iterator[OutcomePage]:
     packed = ", ".join(f"array_send(array_agg({name}))" for name, _, _ in _COLUMNS)
     named = ", ".join(f"{what} AS {name}" for name, what, _ in _COLUMNS)

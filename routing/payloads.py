@@ -76,6 +76,11 @@ class Payload:
         """Give the rows that the quote gave to a lane, ascending."""
         return self._placement.rows_of_lane(lane_index)
 
+    def span_bytes(self, first_row: int, last_row: int) -> int:
+        """Give how much of the file lies between two rows, both included."""
+        placement = self._placement
+        return int(placement.offsets[last_row] + placement.lengths[last_row] - placement.offsets[first_row])
+
     def bodies(self, rows: Rows) -> Iterator[dict[str, msgspec.Raw]]:
         """Give ascending rows' bodies by name, each value as the JSON text it was."""
         for line in self.lines(rows):

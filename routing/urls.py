@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from routing.views import batches, cancelling, deciding, files, operators, quotes, workflows
+from routing.views import batches, cancelling, deciding, files, operators, quotes, rows, workflows
 
 app_name = "routing"
 urlpatterns = [
@@ -19,6 +19,8 @@ urlpatterns = [
     path("app/batches/<str:batch_id>/", batches.batch_detail, name="batch-detail"),
     path("app/batches/<str:batch_id>/cancel/", cancelling.batch_cancel, name="batch-cancel"),
     path("app/batches/<str:batch_id>/results", files.batch_results, name="batch-results"),
+    path("app/batches/<str:batch_id>/requests", rows.batch_requests, name="batch-requests"),
+    path("app/batches/<str:batch_id>/requests/<int:row>", rows.batch_request, name="batch-request"),
     path("app/batches/<str:batch_id>/files/<str:kind>", files.batch_file, name="batch-file"),
     path("ops/batches/", operators.any_batch_list, name="any-batch-list"),
     path("ops/batches/<str:batch_id>/", operators.any_batch_detail, name="any-batch-detail"),

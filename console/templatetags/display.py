@@ -22,6 +22,7 @@ DASH = "\u2013"
 ELLIPSIS = "\u2026"
 
 MICRO_PER_USD = 1_000_000
+PICO_PER_USD = 10**12
 MICRO_PER_CENT = 10_000
 MICRO_PER_RATE_STEP = 100
 SHORTENED_ID_LENGTH = 18
@@ -47,6 +48,8 @@ _STATES: dict[str, tuple[str, str]] = {
     "ended": ("run", "Ended"),
     "collected": ("ok", "Collected"),
     "abandoned": ("bad", "Abandoned"),
+    "succeeded": ("ok", "Succeeded"),
+    "open": ("idle", "No outcome yet"),
     "in": ("ok", "In rotation"),
     "drain": ("warn", "Draining"),
     "out": ("off", "Out of rotation"),
@@ -120,6 +123,17 @@ def money_short(micro_usd: int | None) -> SafeString:
         _title(micro_usd),
         text,
     )
+
+
+@register.filter
+def money_pico(pico_usd: int | None) -> SafeString:
+    """Give an amount in pico-USD exactly, for single requests: six decimals, and as many more as it has."""
+    if pico_usd is None:
+        return _unknown()
+    dollars, rest = divmod(abs(_whole(pico_usd)), PICO_PER_USD)
+    decimals = f"{rest:012d}"
+    text = f"{_sign(pico_usd)}${dollars:,}.{decimals[:6]}{decimals[6:].rstrip('0')}"
+    return format_html('<span class="money" title="{} pico-USD">{}</span>', f"{pico_usd:,}", text)
 
 
 @register.filter

@@ -14,6 +14,7 @@ from accounts.pages import member_page, region_asked_for, role_page
 from ground import clock
 from ground.errors import NotFound, RangeNotSatisfiable
 from routing.api.downloads import download
+from routing.batch_rows import results_are_gone
 from routing.models import Batch
 from routing.selectors import batch_by_id, sub_lanes_of
 from routing.views import shown
@@ -49,7 +50,7 @@ def batch_results(request: HttpRequest, membership: Membership, batch_id: str) -
         "poll": poll,
         "at": at,
         "files": rows,
-        "are_gone": _are_gone(batch),
+        "are_gone": results_are_gone(batch),
         "finished_count": batch.completed_count + batch.failed_count,
         "partial_call": shown.partial_call(request.build_absolute_uri("/v1"), batch),
     }
@@ -64,7 +65,7 @@ def batch_file(request: HttpRequest, membership: Membership, batch_id: str, kind
     if not may_download(membership):
         raise PermissionDenied("Downloads are for the role admin or developer.")
     stored = getattr(batch, _FILES[kind]) if kind in _FILES else None
-    if stored is None or stored.deleted_at is not None or _are_gone(batch):
+    if stored is None or stored.deleted_at is not None or results_are_gone(batch):
         raise Http404("The batch has no such file.")
     try:
         # A stream is no HttpResponse by its class, and does all that is asked of one.
@@ -80,11 +81,3 @@ def _found(membership: Membership, batch_id: str) -> Batch:
         return batch_by_id(organisation=membership.organisation, public_id=batch_id)
     except NotFound as error:
         raise Http404(error.message) from error
-
-
-def _are_gone(batch: Batch) -> bool:
-    """Say whether the files were deleted, or the time is over for which they are kept."""
-    results = batch.results_file
-    if results is None:
-        return False
-    return results.deleted_at is not None or (results.expires_at is not None and results.expires_at <= clock.now())

@@ -90,7 +90,38 @@ def _results(batch: Batch) -> str:
     return f"{_LIST}{batch.public_id}/results"
 
 
+def _requests(world: World, tail: str = "") -> str:
+    world.simulator.control.add_fault("row_error", contains="number 3", status_code=400, code="invalid_request")
+    return f"{_LIST}{world.finished(world.accepted('gpt-4o-mini', 'gpt-4o', count=40)).public_id}/requests{tail}"
+
+
 OF_BATCHES = (
+    PageCase(
+        name="requests of a batch",
+        url_name="routing:batch-requests",
+        seen_by="admin",
+        make=_requests,
+        others=_OF_WRITERS,
+    ),
+    PageCase(
+        name="failed requests",
+        url_name="routing:batch-requests",
+        seen_by="admin",
+        make=lambda world: _requests(world, "?outcome=failed&code=provider_error&custom_id=mini"),
+    ),
+    PageCase(
+        name="request",
+        url_name="routing:batch-request",
+        seen_by="admin",
+        make=lambda world: _requests(world, "/1"),
+        others=_OF_WRITERS,
+    ),
+    PageCase(
+        name="request that failed",
+        url_name="routing:batch-request",
+        seen_by="admin",
+        make=lambda world: _requests(world, "/3"),
+    ),
     PageCase(name="filtered batches", url_name="routing:batch-list", seen_by="admin", make=_filtered),
     PageCase(
         name="results to come",

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -46,6 +47,13 @@ def test_short_money_is_within_half_a_cent_and_never_prints_something_as_zero(mi
         assert (number(text) == 0) == (micro_usd == 0)
 
 
+@given(st.integers(min_value=-(10**19), max_value=10**19) | st.integers(min_value=-(10**7), max_value=10**7))
+def test_a_request_is_priced_to_the_last_pico_dollar(pico_usd: int) -> None:
+    text = shown(display.money_pico(pico_usd)).replace(",", "").replace("$", "").replace("\u2212", "-")
+    assert Decimal(text) * 10**12 == pico_usd
+    assert len(text.partition(".")[2]) >= 6
+
+
 @given(st.integers(min_value=0, max_value=10**12))
 def test_a_rate_has_two_to_four_decimals_and_never_prints_something_as_zero(rate: int) -> None:
     text = shown(display.money_rate(rate))
@@ -53,7 +61,7 @@ def test_a_rate_has_two_to_four_decimals_and_never_prints_something_as_zero(rate
     assert (text == "$0.00") == (rate == 0)
 
 
-@pytest.mark.parametrize("form", [display.money_exact, display.money_short, display.money_rate])
+@pytest.mark.parametrize("form", [display.money_exact, display.money_short, display.money_rate, display.money_pico])
 @pytest.mark.parametrize("wrong", [1.0, "1", True, ""])
 def test_what_is_not_an_integer_is_never_printed_as_money(form: object, wrong: object) -> None:
     assert callable(form)
@@ -61,7 +69,7 @@ def test_what_is_not_an_integer_is_never_printed_as_money(form: object, wrong: o
         form(wrong)
 
 
-@pytest.mark.parametrize("form", [display.money_exact, display.money_short, display.money_rate])
+@pytest.mark.parametrize("form", [display.money_exact, display.money_short, display.money_rate, display.money_pico])
 def test_unknown_money_is_a_dash_with_a_title(form: object) -> None:
     assert callable(form)
     assert form(None) == '<span class="unknown" title="Not known">\u2013</span>'
