@@ -1,4 +1,4 @@
-"""Forms: sign-in, a new API key, the filters of the list of keys."""
+"""Forms: sign-in and passwords, settings and people, a new API key, the filters of lists."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django import forms
-from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.forms import AuthenticationForm, SetPasswordForm
 from django.core.exceptions import ValidationError
 
 from accounts.audit_pages import AuditChoice
 from accounts.domain.audit import Area
 from accounts.domain.scopes import SAID
-from accounts.models import ActorKind, Organisation, OrganisationKind
+from accounts.models import ActorKind, MemberRole, Organisation, OrganisationKind, User
 from accounts.selectors import KeyState
 from accounts.services.organisations import KEY_NAME_MAX_CHARACTERS
 from accounts.services.sign_in import Try, address_of
+from accounts.zones import zone_names
 from ground.filters import DaysForm, ListFilterForm
 
 _LIVE, _TEST = "live", "test"
@@ -29,6 +30,13 @@ _LIFETIMES = {
     "30": ("After 30 days", timedelta(days=30)),
     "90": ("After 90 days", timedelta(days=90)),
     "365": ("After a year", timedelta(days=365)),
+}
+
+_ROLES = {
+    MemberRole.ADMIN: "Admin: everything, with keys, people and settings",
+    MemberRole.DEVELOPER: "Developer: quotes, batches, files, webhooks",
+    MemberRole.BILLING: "Billing: wallet, receipts, statements, exports",
+    MemberRole.VIEWER: "Viewer: looks at batches and quotes",
 }
 
 
@@ -147,3 +155,52 @@ class AuditFilterForm(DaysForm):
             customer=cleaned.get("customer", ""),
             span=self.span(zone),
         )
+
+
+class ForgottenForm(forms.Form):
+    """The address of somebody who forgot their password."""
+
+    email = forms.EmailField(
+        label="E-mail", max_length=254, widget=forms.EmailInput({"autocomplete": "username", "autocapitalize": "none"})
+    )
+
+
+class NewPasswordForm(SetPasswordForm):  # type: ignore[type-arg]  # generic in the stubs alone
+    """A new password, twice; Django's validators judge it."""
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 -- Django's signature
+        super().__init__(user, *args, **kwargs)
+        self.fields["new_password1"].help_text = "At least 12 characters, and none that many people use."
+        self.fields["new_password2"].label = "The same again"
+        self.fields["new_password2"].help_text = ""
+
+
+def _zones() -> list[tuple[str, str]]:
+    """Give the zones by region and place, as the zone list names them."""
+    return [(name, name.replace("_", " ")) for name in sorted(zone_names())]
+
+
+class OrganisationForm(forms.Form):
+    """What holds for a whole organisation."""
+
+    reporting_zone = forms.ChoiceField(
+        label="Reporting zone",
+        choices=_zones,
+        widget=forms.Select({"class": "input"}),
+        help_text="Days and months of usage, statements and exports are those of this zone. A change moves the borders "
+        "of days from now on, also of days gone by; receipts and the ledger keep their instants.",
+    )
+
+
+class MemberForm(forms.Form):
+    """A member's role."""
+
+    role = forms.ChoiceField(label="Role", choices=list(_ROLES.items()), widget=forms.RadioSelect)
+
+
+class InviteForm(MemberForm):
+    """Somebody to invite."""
+
+    name = forms.CharField(label="Name", max_length=120, widget=forms.TextInput({"class": "input"}))
+    email = forms.EmailField(label="E-mail", max_length=254, widget=forms.EmailInput({"class": "input"}))
+    field_order = ("name", "email", "role")

@@ -147,3 +147,8 @@ def membership_of(user: User, organisation_id: str | None = None) -> Membership:
     if membership is None:
         raise NotFound("You are not a member of an organisation here.")
     return membership
+
+
+def members_of(organisation: Organisation) -> QuerySet[Membership]:
+    """Give an organisation's members with their accounts, by name."""
+    return Membership.objects.select_related("user").filter(organisation=organisation).order_by("user__name", "pk")

@@ -1,15 +1,20 @@
-"""Sign-in and sign-out, and the pages of API keys and of the audit log."""
+"""Sign-in, sign-out and passwords; the pages of settings, people, API keys and the audit log."""
 
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from accounts.views import audit, keys
+from accounts.views import audit, keys, passwords, settings
 from accounts.views.sign_in import SignIn
 
 app_name = "accounts"
 urlpatterns = [
     path("login", SignIn.as_view(), name="login"),
     path("logout", LogoutView.as_view(), name="logout"),
+    path("reset/", passwords.forgotten, name="password-forgotten"),
+    path("reset/<str:uidb64>/<str:token>/", passwords.ChoosePassword.as_view(), name="password-choose"),
+    path("app/settings/", settings.organisation_settings, name="settings"),
+    path("app/settings/members/invite/", settings.member_invite, name="member-invite"),
+    path("app/settings/members/<str:email>/", settings.member_edit, name="member-edit"),
     path("app/keys/", keys.key_list, name="key-list"),
     path("app/keys/new/", keys.key_new, name="key-new"),
     path("app/keys/<str:key_id>/revoke/", keys.key_revoke, name="key-revoke"),

@@ -6,6 +6,8 @@ import logging
 import re
 from typing import Final
 
+from django.core.exceptions import PermissionDenied
+
 _LONGEST_CHARACTERS: Final = 200
 _KEY: Final = re.compile(r"sk-lh-[A-Za-z0-9-]*")
 
@@ -14,7 +16,9 @@ class Masks(logging.Filter):
     """Takes keys out of what a line is made of, and shortens its texts; a client chose every address and name."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Mask the record and let it pass."""
+        """Mask the record and let it pass; a page that refused somebody is no fault whose stack anybody needs."""
+        if record.exc_info and isinstance(record.exc_info[1], PermissionDenied):
+            record.exc_info = None
         if isinstance(record.msg, str):
             record.msg = _KEY.sub("[key]", record.msg)
         if isinstance(record.args, tuple):

@@ -86,6 +86,7 @@ def _customer_links(membership: Membership) -> list[dict[str, str]]:
     links.append(_link("webhooks", "Webhooks", "webhooks:endpoint-list", "webhook", "g w"))
     if membership.role in READERS:
         links.append(_link("keys", "API keys", "accounts:key-list", "key", "g k"))
+    links.append(_link("settings", "Settings", "accounts:settings", "settings", "g e"))
     if membership.role in OWN_READERS:
         links.append(_link("own-audit", "Audit log", "accounts:own-audit", "shield-check", "g a"))
     return links

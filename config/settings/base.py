@@ -102,6 +102,16 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+# Mails are files until a server is named.
+EMAIL_HOST = env.text("LANEHOUSE_SMTP_HOST", "")
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST else 'filebased'}.EmailBackend"
+EMAIL_FILE_PATH = STATE_DIR / "mail"
+EMAIL_PORT = env.integer("LANEHOUSE_SMTP_PORT", 587)
+EMAIL_HOST_USER = env.text("LANEHOUSE_SMTP_USER", "")
+EMAIL_HOST_PASSWORD = env.text("LANEHOUSE_SMTP_PASSWORD", "")
+EMAIL_USE_TLS = True
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.text("LANEHOUSE_MAIL_FROM", "Lanehouse <no-reply@localhost>")
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SAMESITE = "Lax"

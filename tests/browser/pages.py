@@ -18,6 +18,7 @@ from tests.browser.cases import PageCase, Role, World
 from tests.browser.console_pages import OF_THE_CONSOLE
 from tests.browser.key_pages import OF_KEYS
 from tests.browser.money_pages import NOT_OF_MONEY, OF_MONEY
+from tests.browser.people_pages import OF_PEOPLE
 from tests.browser.quote_pages import NOT_OF_QUOTES, OF_QUOTES
 from tests.browser.wall_pages import OF_WALL
 from tests.routing.pages import scenes
@@ -191,6 +192,7 @@ PAGES = (
     *OF_THE_CONSOLE,
     *OF_KEYS,
     *OF_MONEY,
+    *OF_PEOPLE,
     *OF_QUOTES,
     *OF_WALL,
 )
