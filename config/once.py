@@ -28,7 +28,8 @@ KEY_MAX_CHARACTERS: Final = 255
 KEY_PATTERN: Final = rf"^[!-~]{{1,{KEY_MAX_CHARACTERS}}}$"
 _KEY: Final = re.compile(KEY_PATTERN)
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-_PASSING: Final = frozenset({409, 429})
+# What passes by itself or by a top-up: nothing was done, and the same call may do it.
+_PASSING: Final = frozenset({402, 409, 429})
 _SERVER_ERRORS_FROM: Final = 500
 
 Result = TypeVar("Result")
@@ -132,7 +133,7 @@ def documented(operation: dict[str, Any], error: dict[str, Any]) -> None:
             "description": (
                 "Makes the call safe to repeat for 24 hours: the same key and request are answered with the same status"
                 f" and body and `{REPLAYED}: true`; another request is refused (400 `idempotency_conflict`). Answers"
-                " 409, 429 and 5xx are not kept."
+                " 402, 409, 429 and 5xx are not kept."
             ),
         }
     )

@@ -45,9 +45,10 @@ class RowError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DuplicateId:
-    """One ``custom_id`` that stands more than once, with all its rows and lines."""
+    """One ``custom_id`` that stands ``count`` times, with its first rows and lines."""
 
     custom_id: str
+    count: int
     rows: tuple[int, ...]
     lines: tuple[int, ...]
 

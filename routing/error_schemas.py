@@ -8,9 +8,10 @@ from ninja import Schema
 
 
 class DuplicateOut(Schema):
-    """One `custom_id` that stands more than once: its rows from 0, its lines from 1."""
+    """One `custom_id` that stands `count` times: its rows from 0, its lines from 1, up to 1,000 of them."""
 
     custom_id: str
+    count: int
     rows: list[int]
     lines: list[int]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import F, Q
 
@@ -103,6 +104,13 @@ class Batch(Claimable):
             models.Index(fields=["organisation", "-created_at", "-id"], name="batch_of_organisation"),
             # The engine looks for what is due.
             models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="batch_due"),
+            # Lists are narrowed by pairs.
+            GinIndex(
+                fields=["metadata"],
+                opclasses=["jsonb_path_ops"],
+                condition=Q(metadata__isnull=False),
+                name="batch_has_metadata",
+            ),
             # The sweep looks for batches whose window is over.
             models.Index(
                 fields=["expires_at"],

@@ -55,8 +55,8 @@ def test_duplicate_ids_are_listed_with_all_their_rows(api: Api, nothing_done: Le
     body = lines_of(row("a"), row("b"), row("a"), row("b"), row("a"))
     error = error_of(api.post(QUOTE, body, JSONL), 400, "duplicate_custom_id", "custom_id")
     assert error["duplicates"] == [
-        {"custom_id": "a", "rows": [0, 2, 4], "lines": [1, 3, 5]},
-        {"custom_id": "b", "rows": [1, 3], "lines": [2, 4]},
+        {"custom_id": "a", "count": 3, "rows": [0, 2, 4], "lines": [1, 3, 5]},
+        {"custom_id": "b", "count": 2, "rows": [1, 3], "lines": [2, 4]},
     ]
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from accounts.models import Organisation
 from simulators.running import RunningSimulator
-from tests.api.world import Api, row
+from tests.api.uploads import part, uploaded
+from tests.api.world import Api, lines_of, row
 
 FOLDER = Path(__file__).resolve().parents[1] / "cases"
 
@@ -86,9 +87,16 @@ def test_192_no_form_of_a_providers_id_is_shown(api: Api, run: Callable[[], None
 
 
 def test_213_every_id_of_a_file_works_where_it_is_taken(api: Api, run: Callable[[], None]) -> None:
-    batch_id = api.accept(api.quote(row("a"), row("b", "[[sim:fail]]"))["id"]).json()["id"]
+    sent = uploaded(
+        api, part("purpose", "batch"), part("file", lines_of(row("a"), row("b", "[[sim:fail]]")), "b.jsonl")
+    )
+    wanted = {"input_file_id": sent["id"], "endpoint": "/v1/chat/completions", "completion_window": "24h"}
+    batch_id = api.post("/v1/batches", wanted).json()["id"]
     run()
     batch = api.batch(batch_id)
+    assert api.get(sent["quote"]["url"]).json()["batch_id"] == batch_id
+    assert len(api.lines(f"/v1/files/{sent['id']}/content")) == 2
+    assert api.client.delete(f"/v1/files/{sent['id']}").json()["deleted"] is True
     for file_id in (batch["output_file_id"], batch["error_file_id"]):
         assert len(file_id) <= 64
         assert api.get(f"/v1/files/{file_id}").json()["id"] == file_id

@@ -18,12 +18,15 @@ from django.urls import resolve
 
 from accounts.models import KeptCall, Organisation
 from accounts.services.kept_calls import CallClaim, claim_call, sweep_kept_calls
+from billing.services.wallets import record_top_up
 from config.once import claiming, keeping
+from ground import clock as product_clock
 from routing.models import Batch, Quote, StoredFile, Workflow, WorkflowVersion
 from tests.api.test_our_own_faults import FullDisk, storage
 from tests.api.test_parallel import at_once
 from tests.api.world import Api, error_of, lines_of, row
 from tests.harness.clock import Clock
+from tests.harness.world import make_tenant
 from webhooks.models import Delivery, Endpoint
 
 URL = "https://hooks.example.com/lanehouse"
@@ -263,3 +266,19 @@ def test_the_published_calls_name_the_header(db: None) -> None:
             assert (named, "409" in operation["responses"]) == ((True, True) if method != "get" else (False, False)), (
                 path
             )
+
+
+def test_who_tops_up_after_a_refusal_for_credit_sends_the_same_call_again(db: None) -> None:
+    poor = Api(make_tenant("poor", credit_micro_usd=20_000))
+    body = {"quote_id": poor.quote(row("a"))["id"]}
+    error_of(call(poor, "POST", "/v1/batches", body), 402, "insufficient_credit")
+    record_top_up(
+        poor.tenant.organisation,
+        reference="second",
+        amount_micro_usd=1_000_000,
+        effective_at=product_clock.now(),
+        recorded_by=None,
+    )
+    first, again = (call(poor, "POST", "/v1/batches", body) for _ in range(2))
+    assert (first.status_code, again.content, again["idempotent-replayed"]) == (200, first.content, "true")
+    assert Batch.objects.count() == 1

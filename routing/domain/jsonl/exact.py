@@ -23,6 +23,9 @@ from routing.domain.jsonl.table import FileLimits
 MAXIMUM_DEPTH = 100
 ERRORS_LISTED = 100
 DUPLICATE_IDS_LISTED = 1_000
+# Of one id, and of all of them together.
+PLACES_OF_AN_ID_LISTED = 1_000
+PLACES_LISTED = 20_000
 INTEGER_CHARACTERS = 18
 # A place is two numbers, row and line.
 _PLACE_NUMBERS = 2
@@ -233,9 +236,17 @@ class _Findings:
         if not self.errors:
             return
         repeated = [(custom_id, places) for custom_id, places in self.places.items() if len(places) > _PLACE_NUMBERS]
+        listed = repeated[:DUPLICATE_IDS_LISTED]
+        # Few ids are listed with all their places; a million of one id must not make a report of megabytes.
+        numbers = _PLACE_NUMBERS * min(PLACES_OF_AN_ID_LISTED, PLACES_LISTED // max(1, len(listed)))
         duplicates = [
-            DuplicateId(custom_id=custom_id, rows=tuple(places[::2]), lines=tuple(places[1::2]))
-            for custom_id, places in repeated[:DUPLICATE_IDS_LISTED]
+            DuplicateId(
+                custom_id=custom_id,
+                count=len(places) // _PLACE_NUMBERS,
+                rows=tuple(places[:numbers:2]),
+                lines=tuple(places[1:numbers:2]),
+            )
+            for custom_id, places in listed
         ]
         error = RowErrors(self.errors, total=self.error_count, duplicates=duplicates)
         if repeated:

@@ -229,6 +229,14 @@ def test_a_thousand_duplicate_ids_are_listed_and_then_a_total() -> None:
     assert (len(error.errors), error.error_count) == (100, 1_100)
 
 
+def test_an_id_that_stands_everywhere_is_counted_and_its_first_thousand_places_are_listed() -> None:
+    (found,) = refusal(jsonl(*(row("same") for _ in range(1_500)))).duplicates
+    assert (found.count, found.rows, found.lines) == (1_500, tuple(range(1_000)), tuple(range(1, 1_001)))
+    # Together they are no more than 20,000.
+    listed = refusal(jsonl(*(row(str(index % 400)) for index in range(24_000)))).duplicates
+    assert {(each.count, len(each.rows)) for each in listed} == {(60, 50)}
+
+
 def test_a_hundred_errors_are_listed_by_line_and_the_rest_counted() -> None:
     error = refusal(jsonl(*(row(str(index), temperature=9) for index in range(150))))
     assert [item.line for item in error.errors] == list(range(1, 101))

@@ -169,6 +169,7 @@ def test_a_file_of_repeated_ids_names_each_with_all_its_lines_and_counts_the_res
     # 1,500 ids twice, and 100 of these a third time
     assert (error.error_count, error.extra["duplicate_id_count"]) == (1_600, 1_500)
     assert [each.custom_id for each in error.duplicates] == [str(number) for number in range(1_000)]
+    assert error.duplicates[99].count == 3
     assert error.duplicates[99].rows == (99, 1_599, 3_099)
     assert error.duplicates[100].lines == (101, 1_601)
     assert error.errors[0].message == "This custom_id already stands on line 1."
