@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,7 +18,7 @@ from accounts.zones import zone_of
 from catalog.domain.records import Lane
 from catalog.forms import LaneFilterForm
 from catalog.health import BUCKET_COUNT, LaneSpan, lane_span, sla_wall
-from catalog.selectors import catalog_versions, lane_detail, provider_names
+from catalog.selectors import LaneDetail, catalog_versions, lane_detail, provider_names
 from catalog.views import may_rotate
 from ground import clock
 from ground.charts import Axis, Chart, Series, line_chart
@@ -76,7 +77,7 @@ def lane_page(request: HttpRequest, user: User, model_slug: str, lane_id: str) -
         "detail": detail,
         "lane": lane,
         "health": detail.overview.health,
-        "charts": _charts(axis, samples, lane),
+        "charts": _charts(axis, samples, lane, _rotation_events(detail)),
         "cards": _cards(lane),
         "tabs": [{"key": key, "label": f"Last {label}", "url": f"?range={key}"} for key, (label, _) in _SPANS.items()],
         "active_tab": chosen,
@@ -88,9 +89,20 @@ def lane_page(request: HttpRequest, user: User, model_slug: str, lane_id: str) -
     return render(request, "catalog/lane_page.html", context)
 
 
-def _charts(axis: Axis, samples: LaneSpan, lane: Lane) -> list[Chart]:
+def _rotation_events(detail: LaneDetail) -> list[tuple[datetime, str]]:
+    """Give the newest rotations, for the charts; the log beside them has who and why."""
+    return [(entry.changed_at, f"{entry.from_rotation} to {entry.to_rotation}") for entry in detail.rotations]
+
+
+def _charts(axis: Axis, samples: LaneSpan, lane: Lane, events: Sequence[tuple[datetime, str]]) -> list[Chart]:
     return [
-        line_chart("Error rate over 24 h, %", axis, [Series(label="Error rate", values=samples.error_ppm)], _percent),
+        line_chart(
+            "Error rate over 24 h, %",
+            axis,
+            [Series(label="Error rate", values=samples.error_ppm)],
+            _percent,
+            events=events,
+        ),
         line_chart(
             "Completion, minutes",
             axis,
@@ -99,18 +111,20 @@ def _charts(axis: Axis, samples: LaneSpan, lane: Lane) -> list[Chart]:
                 Series(label="p95", values=samples.p95_completion_minutes),
             ],
             lambda minutes: f"{minutes:,} min",
+            events=events,
         ),
         line_chart(
             "Dispatch p95, milliseconds",
             axis,
             [Series(label="p95", values=samples.p95_dispatch_ms)],
             lambda milliseconds: f"{milliseconds:,} ms",
+            events=events,
         ),
-        _headroom_chart(axis, samples, lane),
+        _headroom_chart(axis, samples, lane, events),
     ]
 
 
-def _headroom_chart(axis: Axis, samples: LaneSpan, lane: Lane) -> Chart:
+def _headroom_chart(axis: Axis, samples: LaneSpan, lane: Lane, events: Sequence[tuple[datetime, str]]) -> Chart:
     """Draw what is in flight below the lane's limit: the room between them is the headroom."""
     return line_chart(
         "In flight, estimated input tokens, below the limit",
@@ -118,6 +132,7 @@ def _headroom_chart(axis: Axis, samples: LaneSpan, lane: Lane) -> Chart:
         [Series(label="In flight", values=samples.enqueued_tokens)],
         _tokens,
         limit=lane.enqueued_tokens_limit or None,
+        events=events,
     )
 
 

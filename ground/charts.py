@@ -28,6 +28,14 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """Something that happened, drawn across a chart: where it stands, and what it was."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """One series: a path a stretch without gaps, and the points that stand alone."""
 
@@ -47,11 +55,13 @@ class Chart:
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     rows: tuple[tuple[datetime, tuple[str, ...]], ...]
+    marks: tuple[Mark, ...] = ()
 
     width = WIDTH
     height = HEIGHT
     left = _LEFT
     right = WIDTH - _RIGHT
+    top = _TOP
     bottom = HEIGHT - _BOTTOM
 
 
@@ -76,6 +86,15 @@ class Axis:
         """Give where a bucket's middle stands."""
         return round(_LEFT + (bucket + 0.5) * (WIDTH - _LEFT - _RIGHT) / self.count, 1)
 
+    def marks(self, events: Sequence[tuple[datetime, str]]) -> tuple[Mark, ...]:
+        """Give the marks of what happened within the span; what did not is left out."""
+        span = self.bucket * self.count
+        return tuple(
+            Mark(at=round(_LEFT + (at - self.since) / span * (WIDTH - _LEFT - _RIGHT), 1), label=label)
+            for at, label in events
+            if self.since <= at <= self.since + span
+        )
+
     def ticks(self) -> tuple[Tick, ...]:
         """Give four labels: times of day within a day, else days."""
         form = "%H:%M" if self.bucket * self.count <= _DAY else "%d %b"
@@ -95,6 +114,7 @@ def line_chart(
     say: Callable[[int], str],
     *,
     limit: int | None = None,
+    events: Sequence[tuple[datetime, str]] = (),
 ) -> Chart:
     """Give the chart of some series over one span.
 
@@ -104,6 +124,7 @@ def line_chart(
         series: One line each.
         say: Gives a figure in words, for the axis and the table.
         limit: A figure drawn as a line of its own.
+        events: What happened and when; drawn where the span holds it.
     """
     known = [value for each in series for value in each.values if value is not None]
     top = _round_up(max([*known, limit or 0, 1]))
@@ -111,6 +132,7 @@ def line_chart(
         title=title,
         summary=_summary(known, say),
         lines=tuple(_line(axis, each, top) for each in series),
+        marks=axis.marks(events),
         limit_y=None if limit is None else _y(limit, top),
         x_ticks=axis.ticks(),
         y_ticks=tuple(

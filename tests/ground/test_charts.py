@@ -63,3 +63,14 @@ def test_labels_are_in_the_viewers_zone() -> None:
     assert [tick.label for tick in axis(120, "Asia/Kathmandu").ticks()] == ["05:45", "11:45", "17:45", "23:45"]
     week = axis(120, span=timedelta(days=8)).ticks()
     assert [tick.label for tick in week] == ["01 Mar", "03 Mar", "05 Mar", "07 Mar"]
+
+
+def test_what_happened_within_the_span_is_marked_where_it_happened() -> None:
+    events = [(SINCE + timedelta(hours=hours), f"after {hours} h") for hours in (-1, 0, 6, 24, 25)]
+    chart = line_chart("t", axis(4), [Series(label="s", values=(1,) * 4)], str, events=events)
+    # 420 wide from 52: a quarter of the day is 105
+    assert [(mark.at, mark.label) for mark in chart.marks] == [
+        (52.0, "after 0 h"),
+        (157.0, "after 6 h"),
+        (472.0, "after 24 h"),
+    ]
