@@ -16,6 +16,7 @@ from django.db.models import F, Q
 from accounts.models import Organisation, OrganisationKind, User
 from billing.adjustments import models as _adjustments  # noqa: F401 -- Django finds an app's models through this module
 from billing.domain.records import AttemptOutcome, HoldState, LineKind
+from billing.reconciliation import models as reconciliation  # noqa: F401 -- Django looks for an app's models here
 
 
 def _values(kinds: type[enum.StrEnum]) -> list[str]:
@@ -84,6 +85,7 @@ class TransactionKind(models.TextChoices):
     REVERSAL = "reversal"
     GRANT = "grant"
     GRANT_EXPIRY = "grant_expiry"
+    PROVIDER_ADJUSTMENT = "provider_adjustment"
 
 
 class LedgerTransaction(models.Model):
@@ -95,7 +97,8 @@ class LedgerTransaction(models.Model):
     business_key = models.CharField(max_length=250, unique=True)
     body_hash = models.BinaryField(max_length=32)
     kind = models.CharField(max_length=20, choices=TransactionKind)
-    organisation = models.ForeignKey(Organisation, models.PROTECT, related_name="+", db_index=False)
+    # Empty where no customer has a part in it: the house and a provider.
+    organisation = models.ForeignKey(Organisation, models.PROTECT, null=True, related_name="+", db_index=False)
     reference = models.CharField(max_length=200)
     recorded_by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+", db_index=False)
     effective_at = models.DateTimeField()
@@ -334,3 +337,22 @@ class AttemptFact(models.Model):
 
     def __str__(self) -> str:
         return f"attempt at row {self.row} in job {self.job_id}"
+
+
+class CollectedJobFact(models.Model):
+    """What the attempts of one provider job have in common: which model at which of the provider's rates."""
+
+    job_id = models.BigIntegerField(primary_key=True)
+    batch_public_id = models.CharField(max_length=40)
+    model_snapshot = models.CharField(max_length=120)
+    model_id = models.CharField(max_length=160)
+    tier = models.CharField(max_length=20)
+    is_test = models.BooleanField()
+    input_rate_micro_usd_per_mtok = models.BigIntegerField()
+    cached_input_rate_micro_usd_per_mtok = models.BigIntegerField()
+    cache_write_5m_rate_micro_usd_per_mtok = models.BigIntegerField()
+    cache_write_1h_rate_micro_usd_per_mtok = models.BigIntegerField()
+    output_rate_micro_usd_per_mtok = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"job {self.job_id}"

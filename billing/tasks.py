@@ -1,10 +1,34 @@
-"""The sweeps of billing. A message has no content."""
+"""Billing's tasks. A message has no content: each task does due steps until there is none, or its turn is over."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Callable
 
 from celery import shared_task
 
 from billing.adjustments import services as adjustments
+from billing.reconciliation.services import matching, reading
+
+_TURN_SECONDS = 20.0
+
+
+def _while_due(step: Callable[[], bool]) -> None:
+    started = time.monotonic()
+    while step() and time.monotonic() - started < _TURN_SECONDS:
+        pass
+
+
+@shared_task(name="billing.read_invoices")
+def read_invoices() -> None:
+    """Read providers' reports that were handed in."""
+    _while_due(reading.read_next_file)
+
+
+@shared_task(name="billing.match_invoices")
+def match_invoices() -> None:
+    """Match invoices whose reports have been read."""
+    _while_due(matching.match_next_invoice)
 
 
 @shared_task(name="billing.expire_grants")

@@ -18,6 +18,8 @@ SECONDS_BETWEEN: Final[dict[str, float]] = {
     "routing.finish_batches": 1.0,
     "webhooks.deliver_due": 1.0,
     "routing.learn_from_batches": 5.0,
+    "billing.read_invoices": 2.0,
+    "billing.match_invoices": 2.0,
     "routing.gather_notices": 30.0,
     "routing.measure_lanes": 30.0,
     "routing.sweep_files": 60.0,

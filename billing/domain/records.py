@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from catalog.domain.records import TokenKind
+from catalog.domain.records import Rates, TokenKind
 
 
 class Tokens(Protocol):
@@ -204,8 +204,23 @@ class AttemptOutcome(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobTerms:
+    """What a job's attempts ran on and are billed at: our name of the snapshot, the provider's spelling, its rates."""
+
+    batch_public_id: str
+    model_snapshot: str
+    model_id: str
+    is_test: bool
+    rates: Rates
+    tier: str = "batch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedJob:
-    """One provider job as its attempts share it. ``completed_at`` is the provider's, and names the partition."""
+    """One provider job as its attempts share it. ``completed_at`` is the provider's, and names the partition.
+
+    Without ``terms`` its cost is matched as a whole, by account and day.
+    """
 
     organisation_id: int
     batch_id: int
@@ -215,6 +230,7 @@ class CollectedJob:
     provider_account: str
     provider_project: str
     completed_at: datetime
+    terms: JobTerms | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,7 +8,8 @@ import numpy as np
 from django.db import connection, transaction
 
 from billing.database import call
-from billing.domain.records import Attempts, CollectedJob
+from billing.domain.records import Attempts, CollectedJob, JobTerms
+from billing.models import CollectedJobFact
 from ground.bulk import HEADER, TRAILER, Column, Kind, Numbers, binary_rows
 
 _COLUMNS = (
@@ -26,6 +27,8 @@ def record_attempts(job: CollectedJob, attempts: Attempts) -> int:
     of one job at once take turns.
     """
     is_new = ~np.isin(attempts.rows, _recorded_rows(job))
+    if job.terms is not None:
+        _record_terms(job.job_id, job.terms)
     with connection.cursor() as cursor:
         copying = cursor.copy(f"COPY attempt_fact ({_COLUMNS}) FROM STDIN (FORMAT BINARY)")
         with copying as copy:
@@ -43,6 +46,28 @@ def ensure_partitions(at: datetime) -> None:
     """Make the monthly partitions of billing's facts for the month of ``at`` and the next two."""
     for table in ("attempt_fact", "usage_fact", "usage_rollup"):
         call("lanehouse_ensure_month_partitions", [table, at], "regclass timestamptz")
+
+
+def _record_terms(job_id: int, terms: JobTerms) -> None:
+    """Keep what a job's attempts have in common, once."""
+    CollectedJobFact.objects.bulk_create(
+        [
+            CollectedJobFact(
+                job_id=job_id,
+                batch_public_id=terms.batch_public_id,
+                model_snapshot=terms.model_snapshot,
+                model_id=terms.model_id,
+                tier=terms.tier,
+                is_test=terms.is_test,
+                input_rate_micro_usd_per_mtok=terms.rates.input_rate_micro_usd_per_mtok,
+                cached_input_rate_micro_usd_per_mtok=terms.rates.cached_input_rate_micro_usd_per_mtok,
+                cache_write_5m_rate_micro_usd_per_mtok=terms.rates.cache_write_5m_rate_micro_usd_per_mtok,
+                cache_write_1h_rate_micro_usd_per_mtok=terms.rates.cache_write_1h_rate_micro_usd_per_mtok,
+                output_rate_micro_usd_per_mtok=terms.rates.output_rate_micro_usd_per_mtok,
+            )
+        ],
+        ignore_conflicts=True,
+    )
 
 
 def _recorded_rows(job: CollectedJob) -> Numbers:

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from django.db import connection, transaction
 from django.db.models import F, Sum
 
+from accounts.models import OrganisationKind
 from billing.domain.rating import row_charges_pico_usd
-from billing.domain.records import AttemptOutcome, Attempts, CollectedJob
+from billing.domain.records import AttemptOutcome, Attempts, CollectedJob, JobTerms
 from billing.services.attempts import record_attempts
 from billing.services.holds import void_hold
 from ground import clock
@@ -82,6 +83,8 @@ def _is_success(table: ResultTable) -> npt.NDArray[np.bool_]:
 
 def _write_attempts(job: ProviderJob, table: ResultTable) -> None:
     tokens = table.tokens[:, :_CHARGED_KINDS]
+    lane = lane_plan_of(job.sub_lane)
+    group = BatchPlan.from_bytes(job.batch.plan).groups[job.sub_lane.group_index]
     record_attempts(
         CollectedJob(
             organisation_id=job.batch.organisation_id,
@@ -92,6 +95,13 @@ def _write_attempts(job: ProviderJob, table: ResultTable) -> None:
             provider_account=job.account.name,
             provider_project=job.account.project,
             completed_at=job.completed_at or clock.now(),
+            terms=JobTerms(
+                batch_public_id=job.batch.public_id,
+                model_snapshot=group.model_snapshot,
+                model_id=lane.model_id,
+                is_test=job.account.kind == OrganisationKind.TEST,
+                rates=lane.provider_rates,
+            ),
         ),
         Attempts(
             attempt_number=job.attempt_number,
@@ -99,7 +109,7 @@ def _write_attempts(job: ProviderJob, table: ResultTable) -> None:
             verdicts=tuple((AttemptOutcome(each.outcome.value), code_of(job, each)) for each in table.verdicts),
             verdict_indexes=table.verdict_indexes,
             tokens=tokens,
-            costs_pico_usd=row_charges_pico_usd(tokens, lane_plan_of(job.sub_lane).provider_rates),
+            costs_pico_usd=row_charges_pico_usd(tokens, lane.provider_rates),
         ),
     )
 

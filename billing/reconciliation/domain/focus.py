@@ -103,6 +103,7 @@ def _line(row: TableRow) -> BillLine:
         amount=amount_of(cells.get("BilledCost", ""), name="BilledCost"),
         currency=text_of(cells.get("BillingCurrency")).upper(),
         charge_kind=kind or ChargeKind.USAGE,
+        is_long_context="long context" in meter.lower(),
         reference=text_of(cells.get("ResourceId")),
         format_note="" if kind else f"ChargeCategory {category!r} is not known.",
         raw=row.raw,

@@ -14,7 +14,7 @@ QUANTITY_MAX: Final = 2**62
 PICO_DECIMALS: Final = 12
 RAW_MAX_CHARACTERS: Final = 4_000
 _YEARS: Final = range(2015, 2101)
-_TEXT_MAX_CHARACTERS: Final = 300
+_TEXT_MAX_CHARACTERS: Final = 160
 
 
 class BadValue(Exception):

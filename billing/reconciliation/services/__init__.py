@@ -1,0 +1,1 @@
+"""What writes reconciliation: files taken and read, matching, decisions, periods."""

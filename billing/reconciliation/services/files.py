@@ -1,0 +1,167 @@
+"""Taking a provider's report: its bytes are kept with their hash before anything is read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import date, datetime
+
+from django.db import IntegrityError, transaction
+
+from accounts.models import User
+from billing.reconciliation.closed import refusing_what_is_closed
+from billing.reconciliation.domain.mapped import checked_mapping
+from billing.reconciliation.domain.records import ColumnMapping, Format, UnreadableFile
+from billing.reconciliation.domain.registry import REPORTS
+from billing.reconciliation.domain.values import text_of
+from billing.reconciliation.models import FileState, InvoiceFile, ProviderInvoice
+from ground import clock
+from ground.blobs import BlobWriter, WrittenBlob, delete_blob
+from ground.errors import InvalidRequest, NotFound, PayloadTooLarge
+from ground.ids import new_public_id
+from ground.wake import wake
+
+FILE_MAX_BYTES = 2 * 1024**3
+_PARQUET_MAGIC = b"PAR1"
+# What takes a name: a file that was refused or cancelled may be handed in again.
+_TAKEN = (FileState.UPLOADED, FileState.READ, FileState.REPLACED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What is said of a file when it is handed in: whose bill it is, which month, how it is read."""
+
+    provider: str
+    provider_account: str
+    period: date
+    report_format: Format
+    file_name: str
+    mapping: ColumnMapping | None = None
+    invoice_number: str = ""
+    stated_total_micro_usd: int | None = None
+    request_parameters: str = ""
+    fetched_at: datetime | None = None
+
+
+class FileTakenBefore(InvalidRequest):
+    """The same bytes were handed in for this invoice before; ``file`` is that one."""
+
+    code = "invoice_file_taken"
+
+    def __init__(self, file: InvoiceFile) -> None:
+        super().__init__(
+            f"This file was handed in before, as {file.public_id} ({file.file_name}).",
+            param="file",
+            extra={"file_id": file.public_id, "invoice_id": file.invoice.public_id},
+        )
+        self.file = file
+
+
+def take_file(report: Report, chunks: Iterable[bytes], *, by: User | None) -> InvoiceFile:
+    """Keep a report's bytes and ask for them to be read; it counts for its invoice once that has succeeded.
+
+    Raises:
+        InvalidRequest: What is said of it cannot be.
+        PayloadTooLarge: It is longer than 2 GiB.
+        FileTakenBefore: The same bytes were taken for this invoice.
+        PeriodClosed: The month is closed.
+    """
+    _check(report)
+    public_id = new_public_id("invf_", clock.now())
+    head = b""
+    with BlobWriter(f"invoices/{public_id}") as writer:
+        for chunk in chunks:
+            head = head or chunk[: len(_PARQUET_MAGIC)]
+            writer.write(chunk)
+            if writer.size_bytes > FILE_MAX_BYTES:
+                raise PayloadTooLarge("A report may have up to 2 GiB.", param="file")
+        if not writer.size_bytes:
+            raise InvalidRequest("The file is empty.", param="file", code="empty_file")
+        _refuse_if_taken(report, writer.digest())
+        blob = writer.save()
+    try:
+        with refusing_what_is_closed(report.period), transaction.atomic():
+            return _written(report, public_id, blob, by=by, is_parquet=head == _PARQUET_MAGIC)
+    except BaseException:
+        delete_blob(blob.name)
+        raise
+
+
+def ask_to_cancel(file_public_id: str) -> InvoiceFile:
+    """Ask that a file is read no further; what was read of it goes with the next piece. One that is read stays."""
+    InvoiceFile.objects.filter(public_id=file_public_id, state=FileState.UPLOADED).update(is_cancel_asked=True)
+    wake("billing.read_invoices")
+    file = InvoiceFile.objects.select_related("invoice").filter(public_id=file_public_id).first()
+    if file is None:
+        raise NotFound("There is no such file.")
+    return file
+
+
+def _check(report: Report) -> None:
+    if not 0 < len(report.provider) <= 40 or not 0 < len(report.provider_account) <= 80:  # noqa: PLR2004 -- the columns' widths
+        raise InvalidRequest("Say whose bill it is: a provider, and our account there.", param="provider_account")
+    if "\0" in report.provider + report.provider_account + report.file_name + report.invoice_number:
+        raise InvalidRequest("Names hold no NUL.", param="provider_account")
+    if report.period.day != 1:
+        raise InvalidRequest("The period is a month: its first day.", param="period")
+    if report.report_format is Format.MAPPED_CSV:
+        try:
+            checked_mapping(report.mapping or ColumnMapping(columns={}))
+        except UnreadableFile as error:
+            raise InvalidRequest(error.message, param="mapping") from error
+
+
+def _refuse_if_taken(report: Report, sha256: bytes) -> None:
+    found = (
+        InvoiceFile.objects.select_related("invoice")
+        .filter(
+            invoice__provider=report.provider,
+            invoice__provider_account=report.provider_account,
+            invoice__period=report.period,
+            sha256=sha256,
+            state__in=_TAKEN,
+        )
+        .first()
+    )
+    if found is not None:
+        raise FileTakenBefore(found)
+
+
+def _written(report: Report, public_id: str, blob: WrittenBlob, *, by: User | None, is_parquet: bool) -> InvoiceFile:
+    at = clock.now()
+    invoice, _ = ProviderInvoice.objects.get_or_create(
+        provider=report.provider,
+        provider_account=report.provider_account,
+        period=report.period,
+        defaults={"public_id": new_public_id("inv_", at), "created_at": at},
+    )
+    if report.invoice_number or report.stated_total_micro_usd is not None:
+        invoice.number = text_of(report.invoice_number)[:120] or invoice.number
+        invoice.stated_total_micro_usd = report.stated_total_micro_usd
+        invoice.save(update_fields=["number", "stated_total_micro_usd"])
+    try:
+        with transaction.atomic():
+            file = InvoiceFile.objects.create(
+                public_id=public_id,
+                invoice=invoice,
+                report_format=report.report_format,
+                has_money=REPORTS[report.report_format].has_money,
+                is_parquet=is_parquet,
+                state=FileState.UPLOADED,
+                file_name=text_of(report.file_name) or "report",
+                size_bytes=blob.size_bytes,
+                sha256=blob.sha256,
+                blob_name=blob.name,
+                mapping=None if report.mapping is None else asdict(report.mapping),
+                request_parameters=text_of(report.request_parameters),
+                fetched_at=report.fetched_at,
+                uploaded_by=by,
+                uploaded_at=at,
+                due_at=at,
+            )
+    except IntegrityError:
+        # Handed in twice at once: the constraint decides who was first.
+        _refuse_if_taken(report, blob.sha256)
+        raise
+    wake("billing.read_invoices")
+    return file
