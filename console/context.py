@@ -59,7 +59,8 @@ def _sections(user: User, membership: Membership | None) -> list[dict[str, Any]]
         batches = _link("any-batches", "Batches", "routing:any-batch-list", "activity", "g o")
         lanes = _link("lanes", "Lanes", "catalog:lane-list", "route", "g l")
         sla = _link("sla", "SLA wall", "catalog:wall", "chart-bar", "g s")
-        links = [overview, batches, lanes, sla]
+        accuracy = _link("any-accuracy", "Accuracy", "routing:any-accuracy", "scale", "g y")
+        links = [overview, batches, lanes, sla, accuracy]
         if user.staff_role != StaffRole.SUPPORT:
             links.append(_link("audit", "Audit log", "accounts:audit", "shield-check", "g t"))
         sections.append({"label": "Operate", "links": links})
@@ -79,6 +80,7 @@ def _customer_links(membership: Membership) -> list[dict[str, str]]:
         _link("batches", "Batches", "routing:batch-list", "stack-2", "g b"),
     ]
     links.append(_link("usage", "Usage", "billing:usage", "chart-bar", "g u"))
+    links.append(_link("accuracy", "Accuracy", "routing:accuracy", "check", "g y"))
     if may_read_money(membership):
         links.append(_link("receipts", "Receipts", "billing:receipt-list", "receipt", "g r"))
     links.append(_link("wallet", "Wallet", "billing:wallet", "wallet", "g m"))

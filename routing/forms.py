@@ -10,8 +10,9 @@ from django import forms
 
 from ground.filters import DaysForm, ListFilterForm
 from ground.reasons import REASON_MAX_CHARACTERS, REASON_MIN_CHARACTERS
+from routing.accuracy import LearningHistory
 from routing.batch_rows import FAILED, OPEN, SUCCEEDED, RowFilter
-from routing.models import ProviderJob, UnclearChoice
+from routing.models import LearningChoice, ProviderJob, UnclearChoice
 from routing.selectors import BatchFilter
 
 # The tabs of a list, in their order.
@@ -147,3 +148,44 @@ class UnclearJobForm(forms.Form):
         """Give the choice of a valid form, and the provider's reference where one is adopted."""
         choice, _, batch_ref = self.cleaned_data["choice"].partition(":")
         return UnclearChoice(choice), batch_ref
+
+
+class LearningForm(forms.Form):
+    """Whether what was learned of a model is used, from which version on, and why."""
+
+    choice = forms.ChoiceField(label="What holds from now on", widget=forms.RadioSelect)
+    to_version = forms.TypedChoiceField(
+        label="Version to go back to", required=False, coerce=int, empty_value=None, widget=forms.Select
+    )
+    reason = forms.CharField(
+        label="Reason",
+        min_length=REASON_MIN_CHARACTERS,
+        max_length=REASON_MAX_CHARACTERS,
+        help_text="It is kept with your name. Quotes that were made keep their figures.",
+        widget=forms.Textarea({"rows": 3}),
+    )
+
+    def __init__(self, *args: Any, history: LearningHistory, **kwargs: Any) -> None:  # noqa: ANN401 -- Django's own
+        super().__init__(*args, **kwargs)
+        switch = LearningChoice.OFF if history.learned.is_on else LearningChoice.ON
+        self.fields["choice"] = forms.ChoiceField(
+            label="What holds from now on",
+            widget=forms.RadioSelect,
+            choices=[(choice.value, choice.label) for choice in (switch, LearningChoice.BACK)],
+        )
+        versions = [(each.version, f"{each.version} of {each.learned_at:%d %b %H:%M} UTC") for each in history.versions]
+        to_version = self.fields["to_version"]
+        assert isinstance(to_version, forms.TypedChoiceField), "it is declared so above"
+        to_version.choices = [("", "None"), *versions[1:]]
+
+    def clean(self) -> dict[str, Any]:
+        """Ask for a version where one is gone back to."""
+        cleaned = super().clean() or {}
+        if cleaned.get("choice") == LearningChoice.BACK and not cleaned.get("to_version"):
+            self.add_error("to_version", "Choose the version to go back to.")
+        return cleaned
+
+    def chosen(self) -> tuple[LearningChoice, int | None]:
+        """Give the choice of a valid form, and its version where it goes back."""
+        choice = LearningChoice(self.cleaned_data["choice"])
+        return choice, self.cleaned_data["to_version"] if choice == LearningChoice.BACK else None

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from routing.views import batches, cancelling, deciding, files, operators, quotes, rows, workflows
+from routing.views import accuracy, batches, cancelling, deciding, files, operators, quotes, rows, workflows
 
 app_name = "routing"
 urlpatterns = [
@@ -22,6 +22,9 @@ urlpatterns = [
     path("app/batches/<str:batch_id>/requests", rows.batch_requests, name="batch-requests"),
     path("app/batches/<str:batch_id>/requests/<int:row>", rows.batch_request, name="batch-request"),
     path("app/batches/<str:batch_id>/files/<str:kind>", files.batch_file, name="batch-file"),
+    path("app/accuracy/", accuracy.accuracy, name="accuracy"),
+    path("ops/accuracy/", accuracy.any_accuracy, name="any-accuracy"),
+    path("ops/accuracy/<str:model_slug>/", accuracy.learning, name="learning"),
     path("ops/batches/", operators.any_batch_list, name="any-batch-list"),
     path("ops/batches/<str:batch_id>/", operators.any_batch_detail, name="any-batch-detail"),
     path("ops/batches/<str:batch_id>/cancel/", cancelling.any_batch_cancel, name="any-batch-cancel"),

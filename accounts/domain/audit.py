@@ -25,6 +25,7 @@ class Area(enum.StrEnum):
     JOB = "job"
     KEY = "key"
     LANE = "lane"
+    LEARNING = "learning"
     LEDGER = "ledger"
     MEMBER = "member"
     ORGANISATION = "organisation"

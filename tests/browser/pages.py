@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 from routing.models import Batch
 from routing.services.file_batches import validate_next_batch
 from routing.services.file_quotes import price_next_file
+from tests.browser.accuracy_pages import OF_ACCURACY
 from tests.browser.audit_pages import NOT_OF_AUDIT, OF_AUDIT
 from tests.browser.batch_pages import OF_BATCHES
 from tests.browser.cases import PageCase, Role, World
@@ -195,6 +196,7 @@ PAGES = (
     *OF_PEOPLE,
     *OF_QUOTES,
     *OF_WALL,
+    *OF_ACCURACY,
 )
 # What has an address and no page of its own.
 NOT_PAGES = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,26 @@ import pytest
 from accounts.models import User
 from catalog.selectors import current_catalog
 from ground import clock as ground_clock
+from ground.errors import InvalidRequest
+from routing.accuracy import accuracy_board, learned_of_models
 from routing.domain.offering import QuoteSettings
 from routing.domain.quoting import make_quote_plan
 from routing.domain.scoring import WorkflowProfile
 from routing.learned import learned_for
-from routing.models import Batch, BatchLesson, GroupAccuracy, LearnedState, LearnedStateVersion, LessonState, RowOutcome
+from routing.models import (
+    Batch,
+    BatchLesson,
+    GroupAccuracy,
+    LearnedState,
+    LearnedStateVersion,
+    LearningChoice,
+    LearningDecision,
+    LessonState,
+    RowOutcome,
+)
 from routing.services.batches import accept_quote
 from routing.services.learning import learn_from_next_batch, owe_lesson
+from routing.services.learning_decisions import decide_learning
 from routing.services.quotes import create_quote
 from routing.workflows import DEFAULT_WORKFLOW
 from tests.harness.clock import Clock
@@ -203,6 +217,70 @@ def test_impossible_rows_are_set_aside(school: School) -> None:
     accuracy = GroupAccuracy.objects.get()
     assert (accuracy.seen_row_count, accuracy.set_aside_row_count) == (30, 30)
     assert states() == []
+
+
+def test_an_operator_goes_back_switches_off_and_on_and_quotes_follow(school: School) -> None:
+    operator = User.objects.create_user(
+        email="o@example.com", name="Olu", staff_role="operator", created_at=ground_clock.now()
+    )
+
+    def figures(slug: str) -> Any:
+        quote = school.quoted(slug, file_of("classify", count=40, seed=9))
+        return quote["estimate"] | {"bands": quote["explanation"][0]["high_input_tokens"]}
+
+    def decide(choice: LearningChoice, to_version: int | None = None) -> None:
+        decide_learning(model_slug=MODEL, choice=choice, reason="a try", user=operator, to_version=to_version)
+
+    by_formula = figures("bolt")
+    school.learns("acme", "classify", 1.10)
+    version, then = LearnedState.objects.get(organisation=None).version, (figures("acme"), figures("bolt"))
+    school.learns("bolt", "classify", 1.20)
+    school.learns("acme", "classify", 0.90)
+    assert figures("acme")["input_tokens"] < then[0]["input_tokens"]
+    decide(LearningChoice.BACK, version)
+    assert (figures("acme"), figures("bolt")) == then
+    decide(LearningChoice.OFF)
+    assert figures("bolt") == by_formula
+    school.settled("acme", file_of("classify", count=20, seed=10), school.near(0.9))
+    assert learn_from_next_batch()
+    with pytest.raises(InvalidRequest):
+        decide(LearningChoice.OFF)
+    with pytest.raises(InvalidRequest):
+        decide(LearningChoice.BACK, version - 1)
+    decide(LearningChoice.ON)
+    assert (figures("acme"), figures("bolt")) == then
+    assert list(LearningDecision.objects.order_by("pk").values_list("choice", flat=True)) == ["back", "off", "on"]
+
+
+def test_the_boards_compare_what_was_quoted_with_what_was_settled(school: School) -> None:
+    school.settled("acme", file_of("classify", count=100, seed=1), lambda formula: (round(formula * 1.1), 40))
+    school.settled("bolt", file_of("classify", count=50, seed=2), lambda formula: (formula, 40))
+    assert learn_from_next_batch()
+    assert learn_from_next_batch()
+    own = accuracy_board(since=ground_clock.now() - timedelta(days=7), organisation=school.tenant("acme").organisation)
+    assert [(row.model_slug, row.batch_count, row.row_count, row.learned) for row in own] == [(MODEL, 1, 100, None)]
+    # 100 quoted for 110 settled
+    assert own[0].input.bias_ppm == pytest.approx(-90_909, abs=6_000)
+    assert own[0].input.mean_error_ppm == pytest.approx(90_909, abs=6_000)
+    assert own[0].input.p95_error_ppm == pytest.approx(95_000, abs=6_000)
+    (house,) = accuracy_board(since=ground_clock.now() - timedelta(days=7))
+    assert (house.batch_count, house.row_count) == (2, 150)
+    assert house.learned is not None
+    assert house.learned.customer_count == 2
+    school.clock.advance(days=8)
+    assert accuracy_board(since=ground_clock.now() - timedelta(days=7)) == ()
+
+
+def test_a_provider_that_begins_to_count_otherwise_rings_an_alarm(
+    school: School, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        school.learns("acme", "classify", 1.0, count=200)
+    assert not learned_of_models()[MODEL].has_drifted
+    school.settled("acme", file_of("translate", count=200, seed=30), lambda formula: (formula * 125 // 100, 60))
+    assert learn_from_next_batch()
+    assert learned_of_models()[MODEL].has_drifted
+    assert "counts otherwise" in caplog.text
 
 
 def test_history_is_kept_and_never_changed(school: School, app_cursor: psycopg.Cursor) -> None:
