@@ -47,22 +47,31 @@ class PriceForm(forms.Form):
             choices=[("", "default"), *((name, name) for name in workflows)],
             help_text="What waiting and errors are worth, and what a lane must meet.",
         )
-        limit = settings.QUOTE_BODY_MAX_BYTES // _MIB
-        self.fields["file"].help_text = f"One request a line, models may be mixed. Up to {limit} MiB."
+        self.fields["file"].help_text = (
+            f"One request a line, models may be mixed. Up to {settings.FILE_MAX_BYTES // _MIB:,} MiB; above "
+            f"{settings.QUOTE_BODY_MAX_BYTES // _MIB} MiB it is kept as a file and priced in the background."
+        )
 
     def clean(self) -> dict[str, Any]:
-        """Take one of the two, within the direct call's limit."""
+        """Take one of the two, within the limit of its way."""
         cleaned = super().clean() or self.cleaned_data
         file, text = cleaned.get("file"), cleaned.get("text") or ""
         if file is not None and text.strip():
             self.add_error("text", "Choose a file or paste lines, not both.")
         elif file is None and not text.strip() and "file" not in self.errors:
             self.add_error("file", "Choose a file, or paste its lines below.")
-        size_bytes = file.size if isinstance(file, UploadedFile) and file.size else len(text.encode(errors="replace"))
-        if size_bytes > settings.QUOTE_BODY_MAX_BYTES:
+        if isinstance(file, UploadedFile) and (file.size or 0) > settings.FILE_MAX_BYTES:
+            self.add_error("file", f"A file is up to {settings.FILE_MAX_BYTES // _MIB:,} MiB.")
+        if len(text.encode(errors="replace")) > settings.QUOTE_BODY_MAX_BYTES:
             limit = settings.QUOTE_BODY_MAX_BYTES // _MIB
-            self.add_error("file", f"This page takes up to {limit} MiB. Larger files go by the API: POST /v1/files.")
+            self.add_error("text", f"Up to {limit} MiB can be pasted. Choose a file.")
         return cleaned
+
+    def long_file(self) -> UploadedFile[Any] | None:
+        """Give a valid form's file if it is too long to be priced at once."""
+        file = self.cleaned_data["file"]
+        is_long = isinstance(file, UploadedFile) and (file.size or 0) > settings.QUOTE_BODY_MAX_BYTES
+        return file if is_long else None
 
     def body(self) -> bytes:
         """Give a valid form's file as bytes; a browser's line ends are a text area's, not the customer's."""

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.conf import settings
 from django.db import transaction
 
 from accounts.selectors import Caller
 from catalog.domain.records import Endpoint
+from ground import clock
+from ground.blobs import BlobWriter
 from ground.errors import StoreFull
+from ground.ids import new_public_id
 from routing.domain.pins import BatchPlan
 from routing.domain.scoring import WorkflowProfile
 from routing.models import FilePricing, PricingState, Quote, QuoteStatus, StoredFile
 from routing.selectors import batch_of_quote, quote_by_id, quote_has_expired
 from routing.services.file_quotes import request_quote
+from routing.services.files import check_room, keep_file, uploaded_blob_name
 
 
 def quote_of_upload(*, caller: Caller, stored: StoredFile, workflow: WorkflowProfile) -> str:
@@ -30,6 +36,27 @@ def quote_of_upload(*, caller: Caller, stored: StoredFile, workflow: WorkflowPro
             return request_quote(caller=caller, stored=known, workflow=workflow, room_bytes=room_bytes).public_id
         except StoreFull:
             return ""
+
+
+def price_upload(*, caller: Caller, filename: str, chunks: Iterable[bytes], workflow: WorkflowProfile) -> str:
+    """Keep a file that comes piece by piece, and ask for its price in the background; give the quote's id.
+
+    Raises:
+        PayloadTooLarge: The organisation has no room for the file.
+        StoreFull: Its open quotes have no room for it; the file is kept.
+    """
+    organisation = caller.organisation
+    check_room(organisation, 1)
+    with BlobWriter() as writer:
+        writer.write_all(chunks)
+        # Named when it is whole, as an upload by the API is.
+        public_id = new_public_id("file-", clock.now())
+        written = writer.save(uploaded_blob_name(public_id))
+    stored = keep_file(
+        organisation=organisation, public_id=public_id, filename=filename, written=written, lifetime=None
+    )
+    quote_id = quote_of_upload(caller=caller, stored=stored, workflow=workflow)
+    return quote_id or quote_by_file(caller=caller, stored=stored, workflow=workflow).public_id
 
 
 def quote_by_file(*, caller: Caller, stored: StoredFile, workflow: WorkflowProfile) -> Quote:

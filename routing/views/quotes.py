@@ -19,12 +19,14 @@ from accounts.selectors import Caller
 from accounts.zones import zone_of
 from ground import clock
 from ground.errors import LanehouseError, NotFound, RowErrors
+from routing.domain.scoring import WorkflowProfile
 from routing.models import Quote
 from routing.offers_shown import QuotePage, quote_page
 from routing.quote_forms import STATE_WORDS, PriceForm, QuoteFilterForm
 from routing.selectors import quote_by_id
 from routing.services.batches import accept_quote
 from routing.services.quotes import create_quote, quote_answer
+from routing.services.quotes_by_file import price_upload
 from routing.views.lists import REGION, ROWS_PER_PAGE
 from routing.workflows import newest_versions, workflow_named
 
@@ -88,18 +90,26 @@ def quote_new(request: HttpRequest, membership: Membership) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             workflow = workflow_named(organisation, form.cleaned_data["workflow"])
-            made = create_quote(
-                caller=Caller(organisation=organisation, api_key=None), body=form.body(), workflow=workflow
-            )
+            quote_id = _priced(Caller(organisation=organisation, api_key=None), form, workflow)
         except RowErrors as error:
             context["row_errors"] = error
         except LanehouseError as error:
             form.add_error(None, error.message)
             context["rejected_lanes"] = error.extra.get("rejected_lanes")
         else:
-            return redirect("routing:quote-detail", made.answer["id"])
+            return redirect("routing:quote-detail", quote_id)
     is_wrong = bool(form.errors) or "row_errors" in context
     return render(request, "routing/quote_new.html", context, status=422 if is_wrong else 200)
+
+
+def _priced(caller: Caller, form: PriceForm, workflow: WorkflowProfile) -> str:
+    """Price what a valid form holds, at once or, where it is long, in the background; give the quote's id."""
+    file = form.long_file()
+    if file is not None:
+        filename = file.name or "upload"
+        return price_upload(caller=caller, filename=filename, chunks=file.chunks(), workflow=workflow)
+    made = create_quote(caller=caller, body=form.body(), workflow=workflow)
+    return str(made.answer["id"])
 
 
 @require_safe

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from routing.models import Batch, Quote
+from routing.models import Batch, Quote, StoredFile
+from routing.services.file_quotes import price_next_file
 from tests.harness.clock import Clock
 from tests.harness.world import Tenant, make_tenant
 from tests.routing.pages import scenes
@@ -65,11 +67,26 @@ def test_a_form_that_cannot_be_read_says_why(customer: Client, fields: dict[str,
     assert said in words_of(response)
 
 
-def test_a_file_over_the_limit_is_led_to_the_file_flow(customer: Client, settings: object) -> None:
-    settings.QUOTE_BODY_MAX_BYTES = 1_048_576  # type: ignore[attr-defined]  # pytest-django's own
-    response = customer.post(NEW, {"file": SimpleUploadedFile("a.jsonl", b"x" * 1_048_577)})
-    assert response.status_code == 422
-    assert "This page takes up to 1 MiB." in words_of(response)
+def test_a_longer_file_is_kept_and_priced_in_the_background(customer: Client, settings: Any) -> None:
+    body = scenes.rows("gpt-4o-mini", count=3)
+    settings.QUOTE_BODY_MAX_BYTES = len(body) - 1
+    page = price(customer, body)
+    assert StoredFile.objects.get().filename == "a.jsonl"
+    assert Quote.objects.get().status == "pending"
+    assert price_next_file()
+    words = words_of(customer.get(page))
+    assert "openai-direct is the only lane of gpt-4o-mini." in words
+    assert "Accept and start the batch" in words
+
+
+def test_what_is_too_long_for_its_way_is_refused_before_it_is_read(customer: Client, settings: Any) -> None:
+    settings.QUOTE_BODY_MAX_BYTES, settings.FILE_MAX_BYTES = 1_048_576, 2 * 1_048_576
+    file = {"file": SimpleUploadedFile("a.jsonl", b"x" * (2 * 1_048_576 + 1))}
+    for fields, said in ((file, "A file is up to 2 MiB."), ({"text": "x" * 1_048_577}, "Up to 1 MiB can be pasted.")):
+        response = customer.post(NEW, fields)
+        assert response.status_code == 422
+        assert said in words_of(response)
+    assert not StoredFile.objects.exists()
 
 
 def test_it_is_accepted_from_its_page_once(customer: Client, tenant: Tenant) -> None:
