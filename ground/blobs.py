@@ -10,8 +10,10 @@ import contextlib
 import hashlib
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self, cast
@@ -25,6 +27,11 @@ READ_CHUNK_BYTES = 256 * 1024
 _WRITE_BYTES = 256 * 1024
 # A temporary file that nobody has written to for this long belongs to a killed process.
 _ABANDONED_SECONDS = 86_400
+
+
+_SAVERS_COUNT = 8
+_pool_lock = threading.Lock()
+_pool: ThreadPoolExecutor | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +120,16 @@ class BlobWriter:
             name=saved, size_bytes=self.size_bytes, sha256=self._digest.digest() if self._digest else b""
         )
 
+    def begin_save(self, name: str) -> SavingBlob:
+        """Give the blob its name beside other work: the disk takes its time to flush, and the processor is free.
+
+        The writer must not be left before :meth:`SavingBlob.wait` was called.
+        """
+        self._write_gathered()
+        digest = self._digest.digest() if self._digest else b""
+        written = WrittenBlob(name=name, size_bytes=self.size_bytes, sha256=digest)
+        return SavingBlob(written, _savers().submit(self.save, name))
+
     def _write_gathered(self) -> None:
         block = self._gathered[0] if len(self._gathered) == 1 else b"".join(self._gathered)
         if self._digest:
@@ -120,6 +137,33 @@ class BlobWriter:
         self._file.write(block)
         self._gathered.clear()
         self._written_bytes = self.size_bytes
+
+
+class SavingBlob:
+    """A blob that is being given its name; ``written`` says what it will be."""
+
+    def __init__(self, written: WrittenBlob, saving: Future[WrittenBlob]) -> None:
+        self.written = written
+        self._saving = saving
+
+    def wait(self) -> None:
+        """Wait until it is there whole, and raise what went wrong."""
+        saved = self._saving.result()
+        assert saved.name == self.written.name, "a name with an id in it is nobody else's"
+
+
+def wait_quietly(saving: SavingBlob) -> None:
+    """Wait until a blob is there or cannot be: whoever is about to remove it must not be overtaken by it."""
+    with contextlib.suppress(Exception):
+        saving.wait()
+
+
+def _savers() -> ThreadPoolExecutor:
+    global _pool  # noqa: PLW0603 -- one pool a process, made after any fork
+    with _pool_lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(max_workers=_SAVERS_COUNT, thread_name_prefix="save")
+        return _pool
 
 
 def link_blob(name: str, second_name: str) -> None:

@@ -20,7 +20,7 @@ from routing.batch_choice import batch_choice
 from routing.collected import collected_results
 from routing.domain.jsonl.checks import ENDPOINTS
 from routing.domain.scoring import WorkflowProfile
-from routing.models import Batch, StoredFile, SubLane
+from routing.models import Batch, BatchStatus, StoredFile, SubLane
 from routing.schemas import BatchCreate, BatchListOut, BatchOut, FilesDeletedOut, UnpricedQuoteOut
 from routing.selectors import (
     PAGE_DEFAULT,
@@ -72,7 +72,9 @@ def create_batch(request: HttpRequest, body: BatchCreate) -> HttpResponse:
 
 
 def _answer(accepted: AcceptedBatch) -> HttpResponse:
-    response = json_answer(batch_object(accepted.batch, sub_lanes_of(accepted.batch)))
+    # Before its file is priced it has none.
+    sub_lanes = [] if accepted.batch.status == BatchStatus.VALIDATING else sub_lanes_of(accepted.batch)
+    response = json_answer(batch_object(accepted.batch, sub_lanes))
     if accepted.is_replay:
         response["idempotent-replayed"] = "true"
     return response

@@ -24,12 +24,13 @@ from routing.schemas import FileDeletedOut, FileListOut, FileOut
 from routing.selectors import FILE_PAGE_MAX, FileQuote, file_by_id, file_page, quotes_of_files
 from routing.services.deletions import delete_file
 from routing.services.files import check_room, checked_lifetime, keep_file, uploaded_blob_name
-from routing.services.quotes_by_file import quote_of_upload
 from routing.workflows import workflow_named
 
 router = Router(tags=["files"])
 _ANCHOR_FIELD, _SECONDS_FIELD = "expires_after[anchor]", "expires_after[seconds]"
 _WORKFLOW_FIELD = "workflow"
+# A form that is not worth a look at the room before it is read.
+_SMALL_BYTES = 4 * 1024 * 1024
 _FIELDS = frozenset({"purpose", _ANCHOR_FIELD, _SECONDS_FIELD, _WORKFLOW_FIELD})
 _FORM = {
     "requestBody": {
@@ -63,8 +64,9 @@ def create_file(request: HttpRequest) -> HttpResponse:
     """
     caller = caller_of(request)
     organisation = caller.organisation
-    if not may_be_repeated(request):
-        # One that is known already takes no room; whether it is shows when it is there.
+    declared = request.META.get("CONTENT_LENGTH") or ""
+    if not may_be_repeated(request) and not (declared.isdecimal() and int(declared) <= _SMALL_BYTES):
+        # Before much is sent for nothing. One that is known takes no room; whether it is shows when it is there.
         check_room(organisation, 1)
     with BlobWriter() as writer:
         form = read_upload(request, writer, known_names=_FIELDS, maximum_bytes=settings.FILE_MAX_BYTES)
@@ -74,19 +76,17 @@ def create_file(request: HttpRequest) -> HttpResponse:
         begin_once(request, orjson.dumps([form.filename, sorted(form.fields.items()), writer.digest().hex()]))
         # Named when it is whole, for the sweep takes a name of an hour ago without a row for a killed process's.
         public_id = new_public_id("file-", clock.now())
-        written = writer.save(uploaded_blob_name(public_id))
-    stored = keep_file(
-        organisation=organisation,
-        public_id=public_id,
-        filename=form.filename,
-        written=written,
-        lifetime=lifetime,
-        api_key=caller.api_key,
-        is_retry=is_sdk_retry(request),
-    )
-    quote_id = quote_of_upload(caller=caller, stored=stored, workflow=workflow)
+        stored = keep_file(
+            caller=caller,
+            public_id=public_id,
+            filename=form.filename,
+            saving=writer.begin_save(uploaded_blob_name(public_id)),
+            lifetime=lifetime,
+            workflow=workflow,
+            is_retry=is_sdk_retry(request),
+        )
     if stored.public_id == public_id:
-        quote = FileQuote(public_id=quote_id, status=QuoteStatus.PENDING) if quote_id else None
+        quote = FileQuote(public_id=stored.quote_id, status=QuoteStatus.PENDING) if stored.quote_id else None
         return json_answer(_file(stored, quote))
     response = json_answer(file_object(organisation, stored))
     response["idempotent-replayed"] = "true"

@@ -22,7 +22,7 @@ from ground.leases import Lease, claim, moving_on, unless_lost
 from ground.wake import wake
 from routing.domain.pins import BatchPlan
 from routing.domain.scoring import WorkflowProfile
-from routing.models import Batch, BatchStatus, Quote, QuoteStatus, StoredFile
+from routing.models import Batch, BatchStatus, Quote, QuoteStatus
 from routing.selectors import quote_by_id
 from routing.services.batches import AcceptedBatch, begin_batch
 from routing.services.file_quotes import request_quote, uploaded_file
@@ -65,18 +65,14 @@ def create_file_batch(
     if workflow is not None:
         wanted["workflow"] = workflow.name
     body_hash = hashlib.sha256(orjson.dumps(wanted, option=orjson.OPT_SORT_KEYS)).digest()
-    with transaction.atomic():
-        # A client that gave up waiting repeats the call while the first one still makes its batch.
-        _lock_body(body_hash)
-        earlier = _sent_before(caller, body_hash) if is_retry else None
-        if earlier is not None:
-            return AcceptedBatch(batch=earlier, is_replay=True)
-        stored = uploaded_file(caller, file_id)
-        take_accept(caller.organisation)
-        asked = _Asked(
-            caller=caller, stored=stored, endpoint=endpoint, metadata=metadata, workflow=workflow, body_hash=body_hash
-        )
-        return AcceptedBatch(batch=_of_its_quote(asked) or _of_a_new_quote(asked), is_replay=False)
+    asked = _Asked(
+        caller=caller, file_id=file_id, endpoint=endpoint, metadata=metadata, workflow=workflow, body_hash=body_hash
+    )
+    try:
+        return _make(asked, is_retry=is_retry)
+    except IntegrityError:
+        # Another call took the file's quote between our look and our batch; now it is seen.
+        return _make(asked, is_retry=is_retry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,30 +80,28 @@ class _Asked:
     """A batch that is asked for."""
 
     caller: Caller
-    stored: StoredFile
+    file_id: str
     endpoint: Endpoint
     metadata: Mapping[str, str] | None
     workflow: WorkflowProfile | None
     body_hash: bytes
 
 
-def _of_its_quote(asked: _Asked) -> Batch | None:
-    """Make the batch under the file's newest quote; None where that is none for it, or another call was first."""
-    try:
-        with transaction.atomic():
-            quote = take_quote(
-                caller=asked.caller, stored=asked.stored, workflow=asked.workflow, endpoint=asked.endpoint
-            )
-            return None if quote is None else _create(asked, quote)
-    except IntegrityError:
-        return None
-
-
-def _of_a_new_quote(asked: _Asked) -> Batch:
-    workflow = asked.workflow or DEFAULT_WORKFLOW
-    return _create(
-        asked, request_quote(caller=asked.caller, stored=asked.stored, workflow=workflow, endpoint=asked.endpoint)
-    )
+def _make(asked: _Asked, *, is_retry: bool) -> AcceptedBatch:
+    caller = asked.caller
+    with transaction.atomic():
+        # A client that gave up waiting repeats the call while the first one still makes its batch.
+        _lock_body(asked.body_hash)
+        earlier = _sent_before(caller, asked.body_hash) if is_retry else None
+        if earlier is not None:
+            return AcceptedBatch(batch=earlier, is_replay=True)
+        stored = uploaded_file(caller, asked.file_id)
+        take_accept(caller.organisation)
+        quote = take_quote(caller=caller, stored=stored, workflow=asked.workflow, endpoint=asked.endpoint)
+        if quote is None:
+            workflow = asked.workflow or DEFAULT_WORKFLOW
+            quote = request_quote(caller=caller, stored=stored, workflow=workflow, endpoint=asked.endpoint)
+        return AcceptedBatch(batch=_create(asked, quote), is_replay=False)
 
 
 def _create(asked: _Asked, quote: Quote) -> Batch:
@@ -120,7 +114,7 @@ def _create(asked: _Asked, quote: Quote) -> Batch:
         quote_id=quote.public_id,
         accept_body_hash=asked.body_hash,
         workflow=quote.workflow,
-        input_file_id=asked.stored.public_id,
+        input_file_id=asked.file_id,
         endpoint=asked.endpoint.value,
         metadata=asked.metadata,
         status=BatchStatus.VALIDATING,

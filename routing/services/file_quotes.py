@@ -5,6 +5,7 @@ The quote's payload is the file itself under a second name, so a file may be del
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -17,7 +18,7 @@ from accounts.selectors import Caller
 from catalog.domain.records import Catalog, Endpoint
 from catalog.selectors import current_catalog
 from ground import clock
-from ground.blobs import delete_blob, link_blob, open_blob
+from ground.blobs import delete_blob, link_blob, open_blob, size_of_blob
 from ground.errors import InvalidRequest, members_of
 from ground.fault_points import FaultPoint, reach
 from ground.ids import created_at_of, new_public_id
@@ -70,7 +71,6 @@ def request_quote(
     stored: StoredFile,
     workflow: WorkflowProfile,
     endpoint: Endpoint | None = None,
-    room_bytes: int | None = None,
 ) -> Quote:
     """Ask for an uploaded file to be priced; the quote is pending until it was read, and is the file's from now on.
 
@@ -79,15 +79,17 @@ def request_quote(
         stored: The file.
         workflow: What lanes are judged by; the quote keeps it as it is now.
         endpoint: Where the rows must go; None where the file's first row decides.
-        room_bytes: What the organisation's open quotes may have with it; None for all that they may.
 
     Raises:
         NotFound: It went since it was found.
         FileNotFoundError: It is there and its bytes are not, which is our fault.
         StoreFull: The organisation's open quotes have no room for it.
     """
-    take_quote_room(caller.organisation, stored.size_bytes, maximum_bytes=room_bytes)
+    take_quote_room(caller.organisation, stored.size_bytes)
     quote_id = new_public_id("qt_", clock.now())
+    if FilePricing.objects.filter(quote_id=stored.quote_id, state=PricingState.PENDING).exists():
+        # The sweep knows a file's newest quote alone.
+        link_to_quote(stored, stored.quote_id)
     try:
         link_blob(stored.blob_name, payload_name(quote_id))
     except FileNotFoundError:
@@ -95,11 +97,14 @@ def request_quote(
         file_by_id(organisation=caller.organisation, public_id=stored.public_id, param="input_file_id")
         raise
     try:
-        with transaction.atomic():
-            StoredFile.objects.filter(pk=stored.pk).update(quote_id=quote_id)
-            return begin_pricing(
-                caller, quote_id, workflow=workflow, endpoint=endpoint, size_bytes=stored.size_bytes, stored=stored
-            )
+        return begin_pricing(
+            caller,
+            quote_id,
+            workflow=workflow,
+            endpoint=endpoint,
+            size_bytes=stored.size_bytes,
+            stored=stored,
+        )
     except (OperationalError, InterfaceError):
         # The connection broke, and if that was while it committed, the row is there. The sweep removes what has none.
         raise
@@ -108,18 +113,25 @@ def request_quote(
         raise
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def begin_pricing(
     caller: Caller,
-    quote_id: str,
+    quote_id: str = "",
     *,
     workflow: WorkflowProfile,
-    endpoint: Endpoint | None,
+    endpoint: Endpoint | None = None,
     size_bytes: int,
     stored: StoredFile | None = None,
     retry_of: str = "",
 ) -> Quote:
-    """Make a pending quote and the pricing that is due; its payload is an uploaded file, or made of another batch."""
+    """Make a pending quote and the pricing that is due; its payload is an uploaded file, or made of another batch.
+
+    What has none by then gets it when it is priced (:func:`_store_payload`).
+    """
+    quote_id = quote_id or new_public_id("qt_", clock.now())
+    if stored is not None:
+        stored.quote_id = quote_id
+        stored.save(update_fields=["quote_id"])
     at = created_at_of(quote_id)
     quote = Quote.objects.create(
         public_id=quote_id,
@@ -200,11 +212,33 @@ def _priced(lease: Lease, pricing: FilePricing, quote: Quote, catalog: Catalog) 
         at=clock.now(),
         learned=learned_for(quote.organisation, workflow.name, catalog),
     )
-    size_bytes = _store_retried(lease, quote) if quote.retry_of else pricing.size_bytes
+    size_bytes = _store_payload(lease, pricing, quote)
     with open_blob(payload_name(quote.public_id)) as blob:
         reading = LeasedReading(lease, blob, size_bytes=size_bytes)
         file = LongFile(blocks=reading.blocks, read=reading.read)
         return make_long_quote_plan(file, bound, endpoint=Endpoint(pricing.endpoint) if pricing.endpoint else None)
+
+
+def _store_payload(lease: Lease, pricing: FilePricing, quote: Quote) -> int:
+    """See that a quote's payload is there, and give its bytes.
+
+    Made at once it would cost every upload a second name on the disk. The sweep makes it for a file that is deleted
+    before (:mod:`routing.services.retention`).
+    """
+    if quote.retry_of:
+        return _store_retried(lease, quote)
+    try:
+        return size_of_blob(payload_name(quote.public_id))
+    except FileNotFoundError:
+        stored = StoredFile.objects.get(organisation_id=quote.organisation_id, public_id=quote.input_file_id)
+        link_to_quote(stored, quote.public_id)
+    return pricing.size_bytes
+
+
+def link_to_quote(stored: StoredFile, quote_id: str) -> None:
+    """Make a file's bytes a quote's payload; they stay as long as either is kept."""
+    with contextlib.suppress(FileExistsError):
+        link_blob(stored.blob_name, payload_name(quote_id))
 
 
 def _store_retried(lease: Lease, quote: Quote) -> int:

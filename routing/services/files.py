@@ -8,13 +8,16 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, Q, Sum
 
-from accounts.models import ApiKey, Organisation
-from accounts.selectors import DATABASE_NOW
+from accounts.models import Organisation
+from accounts.selectors import DATABASE_NOW, Caller
 from ground import clock
-from ground.blobs import WrittenBlob, delete_blob
-from ground.errors import InvalidRequest, PayloadTooLarge
+from ground.blobs import SavingBlob, WrittenBlob, delete_blob, wait_quietly
+from ground.errors import InvalidRequest, PayloadTooLarge, StoreFull
 from ground.ids import created_at_of
+from routing.domain.scoring import WorkflowProfile
 from routing.models import FilePurpose, StoredFile
+from routing.quote_room import take_quote_room
+from routing.services.file_quotes import begin_pricing
 
 LIFETIME_MIN_SECONDS = 3_600
 LIFETIME_MAX_SECONDS = 2_592_000
@@ -66,65 +69,81 @@ def check_room(organisation: Organisation, wanted_bytes: int) -> None:
 
 def keep_file(
     *,
-    organisation: Organisation,
+    caller: Caller,
     public_id: str,
     filename: str,
-    written: WrittenBlob,
-    lifetime: timedelta | None,
-    api_key: ApiKey | None = None,
+    saving: SavingBlob,
+    lifetime: timedelta | None = None,
+    workflow: WorkflowProfile | None = None,
     is_retry: bool = False,
 ) -> StoredFile:
-    """Make the row of an uploaded file whose bytes are there already; without a row they are removed again.
+    """Make the row of an uploaded file as its bytes get their name; without a row they are removed again.
 
     Args:
-        organisation: Whose file it is.
+        caller: Who sent it.
         public_id: The id by which the blob is named.
         filename: As it is shown.
-        written: The blob.
+        saving: The blob; it is whole before the row is there.
         lifetime: None for the house's.
-        api_key: Who sent it.
+        workflow: Under which the file is priced at once; None: it is not. Nobody asked for that price, so it is left
+            out where open quotes have half of the room they may have.
         is_retry: The client says that it sent this before: what the key sent in the last 15 minutes is given again, if
             it is there.
 
     Raises:
         PayloadTooLarge: The organisation has no room for it.
     """
+    kept_for = lifetime or settings.FILE_LIFETIME
+    written = saving.written
     try:
         with transaction.atomic():
-            _lock_uploads(organisation)
-            kept_for = lifetime or settings.FILE_LIFETIME
-            earlier = _sent_before(organisation, api_key, filename, written, kept_for) if is_retry else None
-            if earlier is not None:
-                delete_blob(written.name)
-                return earlier
-            check_room(organisation, written.size_bytes)
-            at = clock.now()
-            return StoredFile.objects.create(
-                public_id=public_id,
-                organisation=organisation,
-                api_key=api_key,
-                purpose=FilePurpose.BATCH,
-                filename=filename,
-                size_bytes=written.size_bytes,
-                sha256=written.sha256,
-                blob_name=written.name,
-                created_at=at,
-                expires_at=at + kept_for,
-            )
-    except (OperationalError, InterfaceError):
-        # The connection broke, and if that was while it committed, the row is there. The sweep removes what has none.
+            _lock_uploads(caller.organisation)
+            stored = _sent_before(caller, filename, written, kept_for) if is_retry else None
+            if stored is None:
+                check_room(caller.organisation, written.size_bytes)
+                stored = _make(caller, public_id, filename, written, kept_for)
+                if workflow is not None:
+                    _price(caller, stored, workflow)
+            saving.wait()
+    except BaseException as error:
+        wait_quietly(saving)
+        # Where the connection broke while it committed, the row may be there. The sweep removes what has none.
+        if not isinstance(error, OperationalError | InterfaceError):
+            delete_blob(written.name)
         raise
-    except BaseException:
+    if stored.public_id != public_id:
         delete_blob(written.name)
-        raise
+    return stored
 
 
-def _sent_before(
-    organisation: Organisation, api_key: ApiKey | None, filename: str, written: WrittenBlob, kept_for: timedelta
-) -> StoredFile | None:
+def _make(caller: Caller, public_id: str, filename: str, written: WrittenBlob, kept_for: timedelta) -> StoredFile:
+    at = clock.now()
+    return StoredFile.objects.create(
+        public_id=public_id,
+        organisation=caller.organisation,
+        api_key=caller.api_key,
+        purpose=FilePurpose.BATCH,
+        filename=filename,
+        size_bytes=written.size_bytes,
+        sha256=written.sha256,
+        blob_name=written.name,
+        created_at=at,
+        expires_at=at + kept_for,
+    )
+
+
+def _price(caller: Caller, stored: StoredFile, workflow: WorkflowProfile) -> None:
+    try:
+        take_quote_room(caller.organisation, stored.size_bytes, maximum_bytes=settings.STORED_QUOTES_MAX_BYTES // 2)
+    except StoreFull:
+        return
+    begin_pricing(caller, workflow=workflow, size_bytes=stored.size_bytes, stored=stored)
+
+
+def _sent_before(caller: Caller, filename: str, written: WrittenBlob, kept_for: timedelta) -> StoredFile | None:
     """Give the newest file that the key sent in the last minutes with the same bytes, name and lifetime."""
     same = StoredFile.objects.filter(
-        organisation=organisation, api_key=api_key, filename=filename, sha256=written.sha256
+        organisation=caller.organisation, api_key=caller.api_key, filename=filename, sha256=written.sha256
     )
     recent = same.filter(created_at__gt=DATABASE_NOW - RETRIED_WITHIN, expires_at=F("created_at") + kept_for)
     return recent.filter(purpose=FilePurpose.BATCH, deleted_at=None, swept_at=None).order_by("-pk").first()

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.conf import settings
-from django.db import transaction
-
 from accounts.selectors import Caller
 from catalog.domain.records import Endpoint
 from ground import clock
 from ground.blobs import BlobWriter
-from ground.errors import StoreFull
 from ground.ids import new_public_id
 from routing.domain.pins import BatchPlan
 from routing.domain.scoring import WorkflowProfile
@@ -21,23 +17,6 @@ from routing.services.file_quotes import request_quote
 from routing.services.files import check_room, keep_file, uploaded_blob_name
 
 
-def quote_of_upload(*, caller: Caller, stored: StoredFile, workflow: WorkflowProfile) -> str:
-    """Ask for a file to be priced as soon as it is there, once; give the quote's id.
-
-    Nobody asked for it, so it takes no more than half of the room for open quotes, and is left out (empty) where that
-    is full: whoever wants a price then asks for it.
-    """
-    with transaction.atomic():
-        known = StoredFile.objects.select_for_update().get(pk=stored.pk)
-        if known.quote_id:
-            return known.quote_id
-        room_bytes = settings.STORED_QUOTES_MAX_BYTES // 2
-        try:
-            return request_quote(caller=caller, stored=known, workflow=workflow, room_bytes=room_bytes).public_id
-        except StoreFull:
-            return ""
-
-
 def price_upload(*, caller: Caller, filename: str, chunks: Iterable[bytes], workflow: WorkflowProfile) -> str:
     """Keep a file that comes piece by piece, and ask for its price in the background; give the quote's id.
 
@@ -45,18 +24,14 @@ def price_upload(*, caller: Caller, filename: str, chunks: Iterable[bytes], work
         PayloadTooLarge: The organisation has no room for the file.
         StoreFull: Its open quotes have no room for it; the file is kept.
     """
-    organisation = caller.organisation
-    check_room(organisation, 1)
+    check_room(caller.organisation, 1)
     with BlobWriter() as writer:
         writer.write_all(chunks)
         # Named when it is whole, as an upload by the API is.
         public_id = new_public_id("file-", clock.now())
-        written = writer.save(uploaded_blob_name(public_id))
-    stored = keep_file(
-        organisation=organisation, public_id=public_id, filename=filename, written=written, lifetime=None
-    )
-    quote_id = quote_of_upload(caller=caller, stored=stored, workflow=workflow)
-    return quote_id or quote_by_file(caller=caller, stored=stored, workflow=workflow).public_id
+        saving = writer.begin_save(uploaded_blob_name(public_id))
+        stored = keep_file(caller=caller, public_id=public_id, filename=filename, saving=saving, workflow=workflow)
+    return stored.quote_id or quote_by_file(caller=caller, stored=stored, workflow=workflow).public_id
 
 
 def quote_by_file(*, caller: Caller, stored: StoredFile, workflow: WorkflowProfile) -> Quote:

@@ -6,6 +6,7 @@ is no error.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
@@ -17,8 +18,9 @@ from accounts.selectors import DATABASE_NOW
 from ground import clock
 from ground.blobs import blob_names, delete_blob
 from ground.ids import created_at_of, is_public_id
-from routing.models import Batch, ProviderJob, Quote, StoredFile
+from routing.models import Batch, FilePricing, PricingState, ProviderJob, Quote, StoredFile
 from routing.payloads import payload_name, placement_name
+from routing.services.file_quotes import link_to_quote
 
 _FILES_PER_TURN: Final = 500
 _BATCHES_PER_TURN: Final = 50
@@ -32,10 +34,20 @@ def sweep_files() -> bool:
     # By the database's clock, as readers judge it: what is removed here is what they are told is gone.
     over = StoredFile.objects.filter(Q(deleted_at__isnull=False) | Q(expires_at__lte=DATABASE_NOW), swept_at=None)
     found = list(over.order_by("pk").values_list("pk", "blob_name")[:_FILES_PER_TURN])
+    _keep_for_pricing([key for key, _ in found])
     for key, name in found:
         delete_blob(name)
         StoredFile.objects.filter(pk=key, swept_at=None).update(swept_at=clock.now())
     return len(found) == _FILES_PER_TURN
+
+
+def _keep_for_pricing(keys: Sequence[int]) -> None:
+    """Give the bytes of files to their quotes that are still to be priced: these were asked for in time."""
+    pending = FilePricing.objects.filter(state=PricingState.PENDING, due_at__isnull=False)
+    files = {stored.quote_id: stored for stored in StoredFile.objects.filter(pk__in=keys).exclude(quote_id="")}
+    for quote_id in pending.filter(quote_id__in=files).values_list("quote_id", flat=True):
+        with contextlib.suppress(FileNotFoundError):
+            link_to_quote(files[quote_id], quote_id)
 
 
 def sweep_payloads() -> bool:

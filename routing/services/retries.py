@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from accounts.selectors import Caller
 from catalog.domain.records import Endpoint
-from ground import clock
 from ground.errors import InvalidRequest
-from ground.ids import new_public_id
 from routing.domain.pins import BatchPlan
 from routing.domain.scoring import WorkflowProfile
 from routing.models import ENDED_STATUSES, Batch, Quote
@@ -39,7 +37,6 @@ def request_retry(*, caller: Caller, public_id: str, workflow: WorkflowProfile |
     take_quote_room(caller.organisation, size_bytes)
     return begin_pricing(
         caller,
-        new_public_id("qt_", clock.now()),
         workflow=workflow or BatchPlan.from_bytes(batch.plan).workflow,
         endpoint=Endpoint(batch.endpoint),
         size_bytes=size_bytes,

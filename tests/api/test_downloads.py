@@ -28,12 +28,11 @@ DIGEST = f"sha-256=:{base64.b64encode(hashlib.sha256(CONTENT).digest()).decode()
 def stored(api: Api, content: bytes = CONTENT, *, times: int = 1) -> str:
     """Keep a file and give the address of its bytes."""
     public_id = new_public_id("file-", ground_clock.now())
-    with BlobWriter(uploaded_blob_name(public_id)) as writer:
+    with BlobWriter() as writer:
         for _ in range(times):
             writer.write(content)
-        written = writer.save()
-    organisation = api.tenant.organisation
-    keep_file(organisation=organisation, public_id=public_id, filename="Flüsse.jsonl", written=written, lifetime=None)
+        saving = writer.begin_save(uploaded_blob_name(public_id))
+        keep_file(caller=api.tenant.caller, public_id=public_id, filename="Flüsse.jsonl", saving=saving)
     return f"/v1/files/{public_id}/content"
 
 

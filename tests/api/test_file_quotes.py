@@ -12,7 +12,7 @@ from django.test import override_settings
 from ground import clock as the_clock
 from ground.blobs import open_blob
 from ground.leases import LeaseLost, claim
-from routing.models import FilePricing, PricingState, Quote
+from routing.models import FilePricing, PricingState, Quote, StoredFile
 from routing.payloads import payload_name
 from routing.services.file_quotes import LeasedReading, price_next_file
 from tests.api.uploads import content_of, part, uploaded
@@ -102,7 +102,8 @@ def test_the_pricing_shows_how_far_it_has_read(api: Api) -> None:
     quote_id = asked(api, content)["id"]
     lease = claim(FilePricing, state_field="state", states=(PricingState.PENDING,))
     assert lease is not None
-    with open_blob(payload_name(quote_id)) as blob:
+    name = StoredFile.objects.get().blob_name
+    with open_blob(name) as blob:
         seen = [
             quote_of(api, quote_id)["progress"]["read_bytes"]
             for _ in LeasedReading(lease, blob, size_bytes=len(content)).blocks()
@@ -110,7 +111,7 @@ def test_the_pricing_shows_how_far_it_has_read(api: Api) -> None:
     mib = 1024 * 1024
     assert seen == [0, mib, 2 * mib]
     FilePricing.objects.update(fence=lease.fence + 1)
-    with open_blob(payload_name(quote_id)) as blob, pytest.raises(LeaseLost):
+    with open_blob(name) as blob, pytest.raises(LeaseLost):
         list(LeasedReading(lease, blob, size_bytes=len(content)).blocks())
 
 

@@ -11,8 +11,7 @@ from django.test import override_settings
 from routing.models import Batch, FilePricing, Quote, StoredFile
 from routing.services.file_batches import validate_next_batch
 from routing.services.file_quotes import price_next_file
-from routing.services.quotes_by_file import quote_of_upload
-from routing.workflows import DEFAULT_WORKFLOW
+from routing.services.retention import sweep_files
 from tests.api.test_file_batches import CHAT, ROWS
 from tests.api.uploads import part, upload, uploaded
 from tests.api.world import Api, error_of, lines_of, row
@@ -133,12 +132,21 @@ def test_a_wrong_file_shows_it_before_any_batch(api: Api) -> None:
     assert batch["quote_id"] != file["quote"]["id"]
 
 
-def test_the_quote_of_an_upload_is_made_once_and_belongs_to_one_batch(api: Api) -> None:
+def test_the_quote_of_an_upload_belongs_to_one_batch(api: Api) -> None:
     stored = StoredFile.objects.get(public_id=uploaded(api, part("purpose", "batch"), FILE)["id"])
-    caller = api.tenant.caller
-    assert quote_of_upload(caller=caller, stored=stored, workflow=DEFAULT_WORKFLOW) == stored.quote_id
     assert price_next_file()
     # Accepted by its id meanwhile, it is nobody else's.
     assert api.accept(stored.quote_id).status_code == 200
     assert sent(api, stored.public_id)["quote_id"] != stored.quote_id
     assert Quote.objects.count() == Batch.objects.count() == 2
+
+
+def test_files_that_are_deleted_before_they_were_priced_are_priced_all_the_same(api: Api) -> None:
+    file_id = uploaded(api, part("purpose", "batch"), FILE)["id"]
+    batches = [sent(api, file_id)["id"] for _ in range(2)]
+    assert api.client.delete(f"/v1/files/{file_id}").status_code == 200
+    sweep_files()
+    for batch_id in batches:
+        assert price_next_file()
+        assert validate_next_batch()
+        assert api.batch(batch_id)["status"] == "in_progress"

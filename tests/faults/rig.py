@@ -265,12 +265,10 @@ class Run:
 def _stored(tenant: Tenant) -> StoredFile:
     """The file of these tests, uploaded."""
     public_id = new_public_id("file-", clock.now())
-    with BlobWriter(uploaded_blob_name(public_id)) as writer:
+    with BlobWriter() as writer:
         writer.write(FILE)
-        written = writer.save()
-    return keep_file(
-        organisation=tenant.organisation, public_id=public_id, filename="a.jsonl", written=written, lifetime=None
-    )
+        saving = writer.begin_save(uploaded_blob_name(public_id))
+        return keep_file(caller=tenant.caller, public_id=public_id, filename="a.jsonl", saving=saving)
 
 
 @contextmanager

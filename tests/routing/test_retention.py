@@ -8,7 +8,7 @@ from django.core.files.storage import default_storage
 from django.db import OperationalError, connection
 
 from ground import clock as the_clock
-from ground.blobs import WrittenBlob, write_small
+from ground.blobs import BlobWriter, write_small
 from ground.ids import new_public_id
 from routing.models import Quote, StoredFile
 from routing.payloads import open_payload, payload_name, placement_name
@@ -28,11 +28,10 @@ ROWS = jsonl(row("a"), row("b"))
 
 def stored(tenant: Tenant, content: bytes = b"{}") -> StoredFile:
     public_id = new_public_id("file-", the_clock.now())
-    name = write_small(uploaded_blob_name(public_id), content)
-    written = WrittenBlob(name=name, size_bytes=len(content), sha256=b"\0" * 32)
-    return keep_file(
-        organisation=tenant.organisation, public_id=public_id, filename="a.jsonl", written=written, lifetime=None
-    )
+    with BlobWriter() as writer:
+        writer.write(content)
+        saving = writer.begin_save(uploaded_blob_name(public_id))
+        return keep_file(caller=tenant.caller, public_id=public_id, filename="a.jsonl", saving=saving)
 
 
 def test_a_deleted_files_bytes_go_with_the_next_sweep(tenant: Tenant) -> None:
