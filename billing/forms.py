@@ -19,6 +19,8 @@ MOVEMENT_WORDS = {
     TransactionKind.GRANT: "Grant",
     TransactionKind.GRANT_EXPIRY: "Grant expired",
 }
+# Of every entry of the ledger, also those that touch no wallet.
+ENTRY_WORDS = {**MOVEMENT_WORDS, TransactionKind.PROVIDER_ADJUSTMENT: "Provider adjustment"}
 FINAL, CREDITED = "final", "credited"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from celery import shared_task
 
 from billing.adjustments import services as adjustments
+from billing.books import services as books
 from billing.reconciliation.services import matching, reading
 
 _TURN_SECONDS = 20.0
@@ -36,3 +37,15 @@ def expire_grants() -> None:
     """Post the breakage of grants that have expired."""
     while adjustments.expire_grants():
         pass
+
+
+@shared_task(name="billing.take_snapshot")
+def take_snapshot() -> None:
+    """Keep the balances of an hour ago, once an hour."""
+    books.take_due_snapshot()
+
+
+@shared_task(name="billing.prove_ledger")
+def prove_ledger() -> None:
+    """Prove all books each day, and when it was asked for."""
+    books.prove_when_due()

@@ -1,7 +1,10 @@
-"""Addresses of the customers' pages of money."""
+"""Addresses of the pages of money: customers' and finance's."""
 
 from django.urls import path
 
+from billing.adjustments import views as adjustments
+from billing.books import views as books
+from billing.books import wallet_views
 from billing.views import receipts, usage, wallet
 
 app_name = "billing"
@@ -12,4 +15,16 @@ urlpatterns = [
     path("app/receipts/<str:receipt_id>/json", receipts.receipt_as_json, name="receipt-json"),
     path("app/usage/", usage.usage_page, name="usage"),
     path("app/wallet/", wallet.wallet_page, name="wallet"),
+    path("app/wallet/statements/<str:month>/", wallet_views.month_statement, name="month-statement"),
+    path("fin/adjustments/", adjustments.adjustment_list, name="adjustment-list"),
+    path("fin/adjustments/new/", adjustments.adjustment_new, name="adjustment-new"),
+    path("fin/adjustments/<str:adjustment_id>/", adjustments.adjustment_detail, name="adjustment-detail"),
+    path("fin/adjustments/<str:adjustment_id>/decide/", adjustments.adjustment_decide, name="adjustment-decide"),
+    path("fin/ledger/", books.ledger, name="ledger"),
+    path("fin/ledger/accounts/", books.account_tree, name="ledger-accounts"),
+    path("fin/ledger/accounts/<path:code>/", books.account_page, name="ledger-account"),
+    path("fin/ledger/entries/<path:key>/", books.entry_detail, name="entry-detail"),
+    path("fin/ledger/health/", books.ledger_health, name="ledger-health"),
+    path("fin/wallets/", wallet_views.wallet_list, name="wallet-list"),
+    path("fin/wallets/<str:organisation_id>/top-up/", wallet_views.wallet_top_up, name="wallet-top-up"),
 ]

@@ -26,6 +26,8 @@ SECONDS_BETWEEN: Final[dict[str, float]] = {
     "routing.sweep_payloads": 60.0,
     "routing.sweep_batches": 60.0,
     "billing.expire_grants": 5.0,
+    "billing.prove_ledger": 30.0,
+    "billing.take_snapshot": 600.0,
     "accounts.sweep_kept_calls": 60.0,
     "accounts.sweep_sign_ins": 600.0,
     "routing.sweep_orphans": 3_600.0,

@@ -70,7 +70,12 @@ def _sections(user: User, membership: Membership | None) -> list[dict[str, Any]]
 
 
 def _finance_links() -> list[dict[str, str]]:
-    return [_link("finance-audit", "Finance audit", "accounts:finance-audit", "shield-check", "")]
+    return [
+        _link("ledger", "Ledger", "billing:ledger", "book-2", "g e"),
+        _link("wallets", "Wallets", "billing:wallet-list", "wallet", "g i"),
+        _link("adjustments", "Adjustments", "billing:adjustment-list", "scale", "g d"),
+        _link("finance-audit", "Finance audit", "accounts:finance-audit", "shield-check", ""),
+    ]
 
 
 def _customer_links(membership: Membership) -> list[dict[str, str]]:
@@ -78,7 +83,6 @@ def _customer_links(membership: Membership) -> list[dict[str, str]]:
         _link("overview", "Overview", "console:customer-overview", "layout-dashboard", "g h"),
         _link("quotes", "Quotes", "routing:quote-list", "tag", "g q"),
         _link("batches", "Batches", "routing:batch-list", "stack-2", "g b"),
-        _link("files", "Files", "routing:file-list", "upload", "g i"),
     ]
     links.append(_link("usage", "Usage", "billing:usage", "chart-bar", "g u"))
     links.append(_link("accuracy", "Accuracy", "routing:accuracy", "check", "g y"))

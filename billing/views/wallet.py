@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import Membership
 from accounts.pages import member_page, region_asked_for
-from accounts.zones import zone_of
+from accounts.zones import reporting_zone_of, zone_of
 from billing.domain.records import StatementLine
 from billing.forms import StatementFilterForm
 from billing.movements import statement
@@ -43,6 +43,7 @@ def wallet_page(request: HttpRequest, membership: Membership) -> HttpResponse:
     context["may_read"] = shown.may_read_money(membership)
     if context["may_read"]:
         context |= _statement(request, membership)
+        context["this_month"] = clock.now().astimezone(reporting_zone_of(membership.organisation)).strftime("%Y-%m")
     elif region == _STATEMENT:
         raise PermissionDenied(_FOR_WHOM)
     return render(request, "billing/_statement.html" if region == _STATEMENT else "billing/wallet.html", context)

@@ -87,7 +87,7 @@ def test_first_use_says_how_money_comes_in(db: None) -> None:
     assert "Available $0.00" in page
 
 
-@pytest.mark.parametrize("kind", ["refund", "x" * 300])
+@pytest.mark.parametrize("kind", ["rebate", "x" * 300])
 def test_a_kind_that_is_none_lists_nothing(customer: Client, kind: str) -> None:
     assert "These filters cannot be read" in words_of(customer.get(f"{PAGE}?kind={kind}"))
 

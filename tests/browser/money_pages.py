@@ -16,7 +16,7 @@ _RECEIPTS, _WALLET = "/app/receipts/", "/app/wallet/"
 _LIST_OTHERS: dict[Role, int] = {"nobody": 302, "viewer": 403, "operator": 404}
 
 
-def _charged(organisation: Organisation, micro_usd: int, ceiling_micro_usd: int = 10**15) -> None:
+def charged(organisation: Organisation, micro_usd: int, ceiling_micro_usd: int = 10**15) -> None:
     at = clock.now()
     batch = new_public_id("batch_", at)
     settle_batch(
@@ -26,8 +26,8 @@ def _charged(organisation: Organisation, micro_usd: int, ceiling_micro_usd: int 
 
 def _some_receipts(world: World) -> str:
     world.finished(world.accepted("gpt-4o-mini", "gpt-4o", count=3))
-    _charged(world.tenant.organisation, 23_951_101)
-    _charged(world.tenant.organisation, 70_000, ceiling_micro_usd=60_000)
+    charged(world.tenant.organisation, 23_951_101)
+    charged(world.tenant.organisation, 70_000, ceiling_micro_usd=60_000)
     return _RECEIPTS
 
 
@@ -50,7 +50,7 @@ def _wallet_in_use(world: World) -> str:
 
 
 def _wallet_that_owes(world: World) -> str:
-    _charged(world.tenant.organisation, 100_750_000)
+    charged(world.tenant.organisation, 100_750_000)
     return _WALLET
 
 

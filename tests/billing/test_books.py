@@ -1,0 +1,180 @@
+"""Balances at any instant, statements, snapshots, proofs."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+
+import psycopg
+import pytest
+from django.db import connection
+
+from accounts.models import Organisation, StaffRole
+from billing.books.models import ProofRun
+from billing.books.selectors import (
+    Axis,
+    LegChoice,
+    account_by_code,
+    account_statement,
+    accounts_of,
+    balances_as_of,
+    cursor_of,
+    kind_totals,
+    leg_page,
+    wallet_page,
+    wallet_proof,
+)
+from billing.books.services import prove_when_due, request_proof, snapshot_now, take_due_snapshot
+from billing.services.settlement import settle_batch
+from billing.services.wallets import record_top_up
+from tests.billing.kit import AT, fee, hold, make_organisation, settlement, usage
+from tests.harness.clock import Clock
+from tests.routing.pages.scenes import staff
+
+BRUTE = """
+SELECT account.id, coalesce(sum(leg.amount_micro_usd) FILTER (WHERE header.{axis}_at <= %s), 0)::bigint
+FROM billing_ledgeraccount account LEFT JOIN billing_ledgerleg leg ON leg.account_id = account.id
+LEFT JOIN billing_ledgertransaction header ON header.id = leg.transaction_id GROUP BY account.id
+"""
+
+
+def from_zero(at: datetime, axis: Axis) -> dict[int, int]:
+    with connection.cursor() as cursor:
+        cursor.execute(BRUTE.format(axis=axis.value), [at])
+        return dict(cursor.fetchall())
+
+
+def test_a_balance_from_snapshots_is_the_sum_from_the_first_leg_at_any_instant(clock: Clock) -> None:
+    dice = random.Random(7)
+    clock.freeze(AT)
+    organisations = [make_organisation() for _ in range(2)]
+    cutoffs = []
+    for number in range(60):
+        late = timedelta(hours=dice.choice([0, 0, 1, 30, 200]), minutes=dice.randrange(60))
+        customer = dice.choice(organisations)
+        effective_at = clock.now() - late
+        if dice.random() < 0.6:
+            record_top_up(
+                customer,
+                reference=f"wire {number}",
+                amount_micro_usd=dice.randrange(1, 1_000),
+                effective_at=effective_at + timedelta(hours=dice.choice([0, 0, 3])),
+                recorded_by=None,
+            )
+        else:
+            charged = usage("a", dice.randrange(1, 900))
+            settle_batch(settlement(customer, f"batch_{number}", charged, settled_at=effective_at))
+        if dice.random() < 0.2:
+            cutoffs.append(clock.now())
+            assert snapshot_now(clock.now()) is not None
+            clock.advance(microseconds=1)
+        clock.advance(minutes=dice.randrange(0, 300))
+    assert len(cutoffs) > 5
+    span_minutes = int((clock.now() - AT).total_seconds() // 60) + 15_000
+    instants = [AT + timedelta(minutes=dice.randrange(-13_000, span_minutes)) for _ in range(60)]
+    instants += cutoffs + [cutoff + timedelta(microseconds=1) for cutoff in cutoffs]
+    for axis in Axis:
+        for at in instants:
+            assert balances_as_of(at, axis) == from_zero(at, axis), (axis, at)
+    assert balances_as_of(AT, Axis.BOOKED, accounts_of("customer")[:1]).keys() == {accounts_of("customer")[0].pk}
+
+
+def test_a_snapshot_is_taken_once_an_hour_of_an_hour_ago(clock: Clock) -> None:
+    clock.freeze(AT)
+    make_organisation(money=5)
+    assert take_due_snapshot() == AT - timedelta(hours=1)
+    clock.advance(minutes=59)
+    assert take_due_snapshot() is None
+    clock.advance(minutes=1)
+    assert take_due_snapshot() == AT
+
+
+@pytest.fixture
+def traded(clock: Clock) -> Organisation:
+    """Topped up on 1 Nov, settled on 2 and 3 Nov at 12:00."""
+    clock.freeze(AT - timedelta(days=2))
+    organisation = make_organisation(money=1_000)
+    hold(organisation, "batch_1", a=400)
+    for number in (1, 2):
+        clock.advance(days=1)
+        charged = settlement(organisation, f"batch_{number}", usage("a", 100 * number), fees=[fee("a", 20)])
+        settle_batch(charged)
+    return organisation
+
+
+def test_a_statement_opens_with_what_was_and_closes_with_what_is(traded: Organisation) -> None:
+    wallet = account_by_code(f"wallet:{traded.public_id}")
+    day = timedelta(days=1)
+    whole = account_statement(wallet, since=AT - day, until=AT + day)
+    assert (whole.opening_micro_usd, whole.debit_micro_usd, whole.credit_micro_usd, whole.closing_micro_usd) == (
+        1_000,
+        340,
+        0,
+        660,
+    )
+    assert [movement.balance_micro_usd for movement in whole.movements] == [880, 660]
+    first = account_statement(wallet, since=AT - day, until=AT + day, limit=1)
+    rest = account_statement(wallet, since=AT - day, until=AT + day, after=cursor_of(first.movements[0].leg))
+    assert (first.has_more, rest.has_more) == (True, False)
+    assert [*first.movements, *rest.movements] == list(whole.movements)
+    # The instant of the last settlement belongs to the span that begins with it.
+    until_then = account_statement(wallet, since=AT - day, until=AT)
+    from_then = account_statement(wallet, since=AT, until=AT + day)
+    assert until_then.closing_micro_usd == from_then.opening_micro_usd == 880
+
+
+def test_entries_are_summed_over_all_pages_and_the_trial_balance_is_zero(traded: Organisation) -> None:
+    page = leg_page(LegChoice(), after=None, limit=3)
+    everything = leg_page(LegChoice(), after=None, limit=100)
+    assert (page.debit_micro_usd, page.credit_micro_usd, page.has_more) == (1_340, 1_340, True)
+    rest = leg_page(LegChoice(), after=cursor_of(page.legs[-1]), limit=100)
+    assert [*page.legs, *rest.legs] == list(everything.legs)
+    fees = leg_page(LegChoice(account_kind="revenue_fee", least_micro_usd=20), after=None, limit=10)
+    assert (fees.debit_micro_usd, fees.credit_micro_usd, len(fees.legs)) == (0, 40, 2)
+    totals = {total.kind: total.balance_micro_usd for total in kind_totals("customer", AT, Axis.EFFECTIVE)}
+    assert totals == {
+        "customer_wallet": 660,
+        "customer_receivable": 0,
+        "revenue_usage": 300,
+        "revenue_fee": 40,
+        "top_up_clearing": -1_000,
+    }
+
+
+def test_wallets_equal_the_ledger_and_a_broken_one_shows(
+    traded: Organisation, superuser_connection: psycopg.Connection
+) -> None:
+    rows, has_more = wallet_page(after=None, limit=10)
+    (row,) = rows
+    assert (row.organisation, row.available_micro_usd, row.settled_micro_usd, has_more) == (traded, 660, 340, False)
+    assert wallet_page(after=None, limit=10, below_micro_usd=660)[0] == []
+    assert wallet_proof().holds
+    with superuser_connection.transaction():
+        superuser_connection.execute("SET LOCAL session_replication_role = replica")
+        superuser_connection.execute("UPDATE billing_customerbalance SET posted_micro_usd = posted_micro_usd + 1")
+    proof = wallet_proof()
+    assert (proof.holds, proof.wallet_sum_micro_usd, proof.ledger_wallet_micro_usd) == (False, 661, 660)
+
+
+def test_the_books_are_proven_each_day_and_when_asked_and_what_is_broken_is_kept(
+    traded: Organisation, clock: Clock, superuser_connection: psycopg.Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = prove_when_due()
+    assert first is not None
+    assert (first.holds, first.leg_count) == (True, 8)
+    assert prove_when_due() is None
+    fay = staff(StaffRole.FINANCE)
+    request_proof(fay)
+    request_proof(fay)
+    with superuser_connection.transaction():
+        superuser_connection.execute("SET LOCAL session_replication_role = replica")
+        superuser_connection.execute("UPDATE billing_customerbalance SET posted_micro_usd = posted_micro_usd + 1")
+    asked = prove_when_due()
+    assert asked is not None
+    broken = [check["rule"] for check in asked.checks if check["violation_count"]]
+    assert (asked.holds, asked.requested_by, broken) == (False, fay, ["balance_is_the_sum_of_its_legs"])
+    assert "the books do not hold" in caplog.text
+    assert prove_when_due() is None
+    clock.advance(days=1, seconds=1)
+    assert prove_when_due() is not None
+    assert ProofRun.objects.count() == 3

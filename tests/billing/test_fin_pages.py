@@ -1,0 +1,180 @@
+"""Finance's pages of the books: what they show is what the books say, and what they do is done once."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from datetime import timedelta
+
+import pytest
+from django.conf import settings
+from django.http import HttpResponseBase, StreamingHttpResponse
+from django.test import Client
+
+from accounts.models import Organisation, StaffRole
+from billing.adjustments.models import Adjustment
+from billing.books.services import prove_when_due
+from billing.models import LedgerTransaction
+from billing.selectors import wallet
+from billing.services.settlement import settle_batch
+from tests.billing.kit import AT, fee, hold, make_organisation, settlement, usage
+from tests.harness.clock import Clock
+from tests.routing.pages.conftest import html_of, signed_in, words_of
+from tests.routing.pages.scenes import member, staff
+
+DIALOG = {"HX-Request": "true", "HX-Target": "dialog"}
+LIMIT = settings.ADJUSTMENT_APPROVAL_ABOVE_MICRO_USD
+
+
+@pytest.fixture
+def traded(clock: Clock) -> Organisation:
+    clock.freeze(AT)
+    organisation = make_organisation(money=1_000_000)
+    hold(organisation, "batch_2", a=400)
+    settle_batch(settlement(organisation, "batch_1", usage("a", 300_001), fees=[fee("a", 20_000)]))
+    return organisation
+
+
+@pytest.fixture
+def fay(traded: Organisation) -> Client:
+    return signed_in(staff(StaffRole.FINANCE, name="Fay Finance"))
+
+
+def table_of(answer: HttpResponseBase) -> list[dict[str, str]]:
+    assert isinstance(answer, StreamingHttpResponse)
+    content = b"".join(answer.streaming_content)  # type: ignore[arg-type]
+    return list(csv.DictReader(io.StringIO(content.decode(), newline="")))
+
+
+def amounts_of(answer: HttpResponseBase) -> list[int]:
+    """Every amount on a page, in micro-USD."""
+    return [int(value) for value in re.findall(r'<data[^>]* value="(-?[0-9]+)"', html_of(answer))]
+
+
+def form_of(client: Client, path: str) -> dict[str, str]:
+    """The hidden key of a new adjustment's form."""
+    (key,) = re.findall(r'name="request_key" value="([^"]+)"', html_of(client.get(path)))
+    return {"request_key": key}
+
+
+def test_a_payment_is_recorded_once_from_the_wallets_page(traded: Organisation, fay: Client) -> None:
+    page = fay.get("/fin/wallets/")
+    # The proof's two pairs; available, held, settled, owed, liability.
+    assert amounts_of(page) == [679_999, 679_999, 0, 0, 679_599, 400, 320_001, 0, 679_999]
+    assert "equals the ledger" in words_of(page)
+    path = f"/fin/wallets/{traded.public_id}/top-up/"
+    form = {"amount_micro_usd": "12.5", "reference": "SEPA 4471"}
+    assert fay.post(path, form, headers=DIALOG)["HX-Redirect"] == "/fin/wallets/"
+    assert fay.post(path, form).status_code == 302
+    assert "was recorded before" in words_of(fay.get("/fin/wallets/"))
+    assert wallet(traded).posted_micro_usd == 679_999 + 12_500_000
+    conflict = fay.post(path, {**form, "amount_micro_usd": "13"})
+    assert conflict.status_code == 422
+    assert "recorded before with another amount" in words_of(conflict)
+    assert fay.post(path, {**form, "amount_micro_usd": "1e3"}).status_code == 422
+
+
+def test_an_adjustment_goes_from_its_form_over_a_second_person_to_its_entry(traded: Organisation, fay: Client) -> None:
+    path = f"/fin/adjustments/new/?customer={traded.public_id}"
+    usd = f"{LIMIT // 1_000_000}.000001"
+    form = {
+        **form_of(fay, path),
+        "customer": traded.public_id,
+        "kind": "credit",
+        "amount_micro_usd": usd,
+        "reason": "late batch, agreed by mail",
+    }
+    first, again = fay.post(path, form), fay.post(path, form)
+    asked = Adjustment.objects.get()
+    assert first["Location"] == again["Location"] == f"/fin/adjustments/{asked.public_id}/"
+    assert "somebody else of finance" in words_of(fay.get(first["Location"]))
+    decide = f"{first['Location']}decide/"
+    own = fay.post(decide, {"approves": "yes", "reason": "my own"})
+    assert own.status_code == 422
+    assert "somebody else decides it" in words_of(own)
+    second = signed_in(staff(StaffRole.FINANCE, name="Sandy Second"))
+    assert f"decide-{asked.public_id}" in html_of(second.get("/fin/adjustments/?state=requested"))
+    assert second.post(decide, {"approves": "yes", "reason": "seen the mail"}).status_code == 302
+    asked.refresh_from_db()
+    assert asked.transaction is not None
+    entry = fay.get(f"/fin/ledger/entries/{asked.transaction.business_key}/")
+    assert "late batch, agreed by mail" in words_of(entry)
+    assert amounts_of(entry) == [LIMIT + 1] * 4
+    assert 'id="reverse"' in html_of(entry)
+
+
+def test_a_bad_adjustment_comes_back_with_what_is_wrong(traded: Organisation, fay: Client) -> None:
+    path = "/fin/adjustments/new/"
+    form = {**form_of(fay, path), "customer": "nobody", "kind": "refund", "amount_micro_usd": "1", "reason": "ok then"}
+    assert "There is no such customer" in words_of(fay.post(path, form))
+    assert "balance does not carry it" in words_of(fay.post(path, {**form, "customer": traded.public_id}))
+    reversal = {**form, "customer": traded.public_id, "kind": "reversal", "amount_micro_usd": ""}
+    assert "Name the entry" in words_of(fay.post(path, reversal))
+    assert "There is no such entry" in words_of(fay.post(path, {**reversal, "entry": "settle:none"}))
+    assert "cannot be reversed" in words_of(fay.post(path, {**reversal, "entry": "settle:batch_1"}))
+    assert not Adjustment.objects.exists()
+
+
+def test_the_ledger_lists_filters_and_sums(traded: Organisation, fay: Client) -> None:
+    assert amounts_of(fay.get("/fin/ledger/"))[-2:] == [1_320_001, 1_320_001]
+    assert amounts_of(fay.get("/fin/ledger/?account_kind=revenue_fee")) == [20_000, 0, 20_000]
+    assert fay.get("/fin/ledger/?after=nothing").status_code == 404
+    assert "cannot be read" in words_of(fay.get("/fin/ledger/?least_micro_usd=x"))
+    tree = fay.get("/fin/ledger/accounts/?axis=effective&on=2026-11-03")
+    # Each kind's total and its one account: wallet, receivable, usage, fee, clearing.
+    assert amounts_of(tree) == [679_999, 679_999, 0, 0, 300_001, 300_001, 20_000, 20_000, 1_000_000, 1_000_000]
+    assert words_of(tree).count("Dr") == 2
+    assert set(amounts_of(fay.get("/fin/ledger/accounts/?on=2026-11-02"))) == {0}
+    statement = amounts_of(fay.get(f"/fin/ledger/accounts/wallet:{traded.public_id}/?since=2026-11-03"))
+    assert statement == [0, 1_000_000, 1_000_000, 320_001, 679_999, 320_001, 1_000_000, 679_999]
+    rows = table_of(fay.get(f"/fin/ledger/accounts/wallet:{traded.public_id}/?since=2026-11-03&format=csv"))
+    assert [(row["kind"], row["debit_usd"], row["credit_usd"], row["balance_usd"]) for row in rows] == [
+        ("opening", "", "", "0.000000"),
+        ("top_up", "", "1.000000", "1.000000"),
+        ("settlement", "0.320001", "", "0.679999"),
+        ("closing", "", "", "0.679999"),
+    ]
+    assert fay.get("/fin/ledger/accounts/wallet:none/").status_code == 404
+
+
+def test_health_is_shown_and_a_proof_asked_for(traded: Organisation, fay: Client) -> None:
+    assert "not proven yet" in words_of(fay.get("/fin/ledger/health/"))
+    fay.post("/fin/ledger/health/")
+    assert "A proof is running" in words_of(fay.get("/fin/ledger/health/"))
+    prove_when_due()
+    assert "The books hold" in words_of(fay.get("/fin/ledger/health/"))
+
+
+def test_a_month_opens_with_what_the_one_before_closed_with_in_the_reporting_zone(
+    traded: Organisation, clock: Clock
+) -> None:
+    Organisation.objects.filter(pk=traded.pk).update(reporting_zone="Asia/Kathmandu")
+    # 30 November 18:15 UTC is midnight in Kathmandu (+5:45).
+    clock.freeze(AT.replace(day=30, hour=18, minute=14))
+    settle_batch(settlement(traded, "batch_3", usage("a", 7)))
+    clock.advance(minutes=1)
+    settle_batch(settlement(traded, "batch_4", usage("a", 11)))
+    clock.advance(days=3)
+    admin = signed_in(member(traded))
+    months = {
+        month: json.loads(html_of(admin.get(f"/app/wallet/statements/{month}/?format=json")))
+        for month in ("2026-11", "2026-12")
+    }
+    figures = {
+        month: (found["opening_micro_usd"], found["debit_micro_usd"], found["closing_micro_usd"])
+        for month, found in months.items()
+    }
+    assert figures == {"2026-11": (0, 320_008, 679_992), "2026-12": (679_992, 11, 679_981)}
+    page = admin.get("/app/wallet/statements/2026-12/")
+    assert "Month still open" in words_of(page)
+    assert "Days in Asia/Kathmandu" in words_of(page)
+    assert amounts_of(page) == [679_992, 0, 11, 679_981, -11, -11, 679_981]
+    rows = table_of(admin.get("/app/wallet/statements/2026-11/?format=csv"))
+    assert rows[-1]["balance_usd"] == "0.679992"
+    assert {admin.get(f"/app/wallet/statements/{month}/").status_code for month in ("2027-01", "2026-13", "x")} == {404}
+    other = member(make_organisation(), name="Sam Stranger")
+    assert json.loads(html_of(signed_in(other).get("/app/wallet/statements/2026-11/?format=json")))["movements"] == []
+    assert LedgerTransaction.objects.count() == 4
+    assert clock.now() - AT > timedelta(days=27)
