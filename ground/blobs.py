@@ -52,8 +52,7 @@ class BlobWriter:
     """Writes one blob in flat memory: to a temporary file, flushed to disk, then moved to its name whole."""
 
     def __init__(self, name: str = "", *, is_hashed: bool = True) -> None:
-        folder = settings.STATE_DIR / "incoming"
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = _incoming()
         _remove_abandoned(folder)
         self._name = name
         self._digest = hashlib.sha256() if is_hashed else None
@@ -172,6 +171,10 @@ def link_blob(name: str, second_name: str) -> None:
     Raises:
         FileNotFoundError: There is no such blob.
     """
+    copy_blob = getattr(default_storage, "copy_blob", None)
+    if copy_blob is not None:
+        copy_blob(name, second_name)
+        return
     try:
         source, target = Path(default_storage.path(name)), Path(default_storage.path(second_name))
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -194,6 +197,23 @@ def open_blob(name: str) -> BinaryIO:
         FileNotFoundError: There is no such blob.
     """
     return cast(BinaryIO, default_storage.open(name, "rb"))
+
+
+def open_on_disk(name: str) -> BinaryIO:
+    """Open a blob that will be read here and there, by its descriptor; a storage elsewhere lends it to the disk.
+
+    Raises:
+        FileNotFoundError: There is no such blob.
+    """
+    blob = open_blob(name)
+    with contextlib.suppress(OSError):
+        blob.fileno()
+        return blob
+    lent = cast(BinaryIO, tempfile.TemporaryFile(dir=_incoming()))  # noqa: SIM115 -- its reader closes it
+    for chunk in chunks_of(blob):
+        lent.write(chunk)
+    lent.flush()
+    return lent
 
 
 def read_blob(name: str) -> bytes:
@@ -269,6 +289,12 @@ def _make_name_durable(name: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _incoming() -> Path:
+    folder: Path = settings.STATE_DIR / "incoming"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _remove_abandoned(folder: Path) -> None:

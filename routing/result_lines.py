@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 
 from catalog.selectors import current_catalog
-from ground.blobs import open_blob
+from ground.blobs import open_on_disk
 from routing.bodies import read_bodies
 from routing.domain.stitching import StitchedRow, SuccessFrame, result_line, success_frame, success_lines
 from routing.models import Batch, ProviderJob
@@ -95,7 +95,7 @@ class ResultLines:
 
     def _descriptor(self, job_id: int) -> int:
         if job_id not in self._descriptors:
-            blob = self._stack.enter_context(open_blob(self._jobs[job_id].blob_name))
+            blob = self._stack.enter_context(open_on_disk(self._jobs[job_id].blob_name))
             self._descriptors[job_id] = blob.fileno()
         return self._descriptors[job_id]
 

@@ -137,8 +137,18 @@ USE_I18N = False
 STATIC_URL = "/static/"
 STATIC_ROOT = STATE_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+# Where files and payloads lie: on disk, or in a bucket that every host reaches.
+S3_BUCKET = env.text("LANEHOUSE_S3_BUCKET")
+_S3_OPTIONS = {
+    "bucket": S3_BUCKET,
+    "prefix": env.text("LANEHOUSE_S3_PREFIX"),
+    "endpoint_url": env.text("LANEHOUSE_S3_ENDPOINT_URL"),
+    "region": env.text("LANEHOUSE_S3_REGION"),
+}
 STORAGES: dict[str, Any] = {
-    "default": {
+    "default": {"BACKEND": "ground.object_storage.ObjectStorage", "OPTIONS": _S3_OPTIONS}
+    if S3_BUCKET
+    else {
         "BACKEND": "django.core.files.storage.FileSystemStorage",
         "OPTIONS": {"location": STATE_DIR / "blobs", "base_url": None},
     },

@@ -18,7 +18,10 @@ if env.text("LANEHOUSE_STATE_DIR"):
 else:
     STATE_DIR = Path(tempfile.mkdtemp(prefix="lanehouse-test-state-"))
     atexit.register(shutil.rmtree, STATE_DIR, ignore_errors=True)
-STORAGES["default"]["OPTIONS"]["location"] = STATE_DIR / "blobs"
+STORAGES["default"] = {
+    "BACKEND": "django.core.files.storage.FileSystemStorage",
+    "OPTIONS": {"location": STATE_DIR / "blobs", "base_url": None},
+}
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "testserver"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
