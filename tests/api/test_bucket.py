@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -41,7 +42,7 @@ def test_a_batch_runs_to_its_end_and_its_bytes_go(api: Api, store: str, run: Cal
         assert content_of(api, batch["input_file_id"]) == ROWS
         path = f"/v1/files/{batch['output_file_id']}/content"
         output = content_of(api, batch["output_file_id"])
-        part = api.client.get(path, headers={"Range": "bytes=10-99"})
+        part: Any = api.client.get(path, headers={"Range": "bytes=10-99"})
         assert (part.status_code, b"".join(part.streaming_content)) == (206, output[10:100])
         assert part["ETag"] == f'"{hashlib.sha256(output).hexdigest()}"'
         assert [line["custom_id"] for line in api.lines(f"/v1/batches/{batch_id}/results?after=0.0")] == ["a", "b", "c"]
