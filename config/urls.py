@@ -17,6 +17,7 @@ urlpatterns = [
     path("", include("console.urls")),
     path("", include("routing.urls")),
     path("", include("billing.urls")),
+    path("", include("billing.reconciliation.urls")),
     path("", include("catalog.urls")),
     path("", include("webhooks.urls")),
 ]

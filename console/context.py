@@ -74,6 +74,9 @@ def _finance_links() -> list[dict[str, str]]:
         _link("ledger", "Ledger", "billing:ledger", "book-2", "g e"),
         _link("wallets", "Wallets", "billing:wallet-list", "wallet", "g i"),
         _link("adjustments", "Adjustments", "billing:adjustment-list", "scale", "g d"),
+        _link("invoices", "Invoices", "reconciliation:invoice-list", "file-invoice", "g n"),
+        _link("breaks", "Breaks", "reconciliation:break-list", "alert-triangle", "g x"),
+        _link("periods", "Periods", "reconciliation:period-list", "check", "g p"),
         _link("finance-audit", "Finance audit", "accounts:finance-audit", "shield-check", ""),
     ]
 

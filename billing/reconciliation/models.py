@@ -125,8 +125,12 @@ class ProviderInvoice(Claimable):
 
 
 class FileState(models.TextChoices):
-    """A file is read in the background; one that a corrected file has replaced stays as history."""
+    """A file is read in the background; one that a corrected file has replaced stays as history.
 
+    A ``draft`` waits for its mapping.
+    """
+
+    DRAFT = "draft"
     UPLOADED = "uploaded"
     READ = "read"
     REPLACED = "replaced"
@@ -172,7 +176,7 @@ class InvoiceFile(Claimable):
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["invoice", "sha256"],
-                condition=Q(state__in=["uploaded", "read", "replaced"]),
+                condition=Q(state__in=["draft", "uploaded", "read", "replaced"]),
                 name="invoice_file_is_taken_once",
             ),
             models.UniqueConstraint(

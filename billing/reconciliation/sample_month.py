@@ -172,8 +172,8 @@ def _agreeing(maker: _Maker) -> None:
     """Give most of the month no difference at all."""
     rates = maker.rates
     for number in range(1, 29):
-        tokens = 400_000 + 12_000 * number
-        maker.run(number, {TokenClass.OUTPUT: tokens}, rows=40)
+        tokens = 40_000_000 + 1_200_000 * number
+        maker.run(number, {TokenClass.OUTPUT: tokens}, rows=400)
         maker.bill(number, tokens, rates.output_rate_micro_usd_per_mtok, token_class=TokenClass.OUTPUT)
 
 

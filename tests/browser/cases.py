@@ -17,7 +17,7 @@ from tests.routing.pages import scenes
 from webhooks.models import Delivery, Endpoint
 from webhooks.services.endpoints import create_endpoint, send_test_event
 
-Role = Literal["nobody", "admin", "viewer", "stranger", "operator", "support", "finance", "billing"]
+Role = Literal["nobody", "admin", "viewer", "stranger", "operator", "support", "finance", "superadmin", "billing"]
 
 
 class World:
@@ -52,7 +52,7 @@ class World:
         return send_test_event(self.tenant.organisation, self.endpoint().public_id)
 
     def _make(self, role: Role) -> User:
-        if role in {"operator", "support", "finance"}:
+        if role in {"operator", "support", "finance", "superadmin"}:
             return scenes.staff(role, name=f"{role.title()} Olu")
         if role == "stranger":
             return scenes.member(make_tenant("other").organisation, name="Stranger Sam")

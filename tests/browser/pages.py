@@ -22,6 +22,7 @@ from tests.browser.key_pages import OF_KEYS
 from tests.browser.money_pages import NOT_OF_MONEY, OF_MONEY
 from tests.browser.people_pages import OF_PEOPLE
 from tests.browser.quote_pages import NOT_OF_QUOTES, OF_QUOTES
+from tests.browser.reconciliation_pages import NOT_OF_RECONCILIATION, OF_RECONCILIATION
 from tests.browser.wall_pages import OF_WALL
 from tests.routing.pages import scenes
 
@@ -190,6 +191,7 @@ PAGES = (
     ),
     *_OF_WEBHOOKS,
     *OF_AUDIT,
+    *OF_RECONCILIATION,
     *OF_BATCHES,
     *OF_THE_CONSOLE,
     *OF_FINANCE,
@@ -211,6 +213,7 @@ NOT_PAGES = {
     "webhooks:delivery-resend": "takes a POST",
     "routing:batch-file": "a download",
     **NOT_OF_AUDIT,
+    **NOT_OF_RECONCILIATION,
     **NOT_OF_MONEY,
     **NOT_OF_QUOTES,
 }

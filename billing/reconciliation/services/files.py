@@ -8,13 +8,14 @@ from datetime import date, datetime
 
 from django.db import IntegrityError, transaction
 
+from accounts.audit import record
 from accounts.models import User
 from billing.reconciliation.closed import refusing_what_is_closed
 from billing.reconciliation.domain.mapped import checked_mapping
 from billing.reconciliation.domain.records import ColumnMapping, Format, UnreadableFile
 from billing.reconciliation.domain.registry import REPORTS
 from billing.reconciliation.domain.values import text_of
-from billing.reconciliation.models import FileState, InvoiceFile, ProviderInvoice
+from billing.reconciliation.models import ColumnMappingRow, FileState, InvoiceFile, ProviderInvoice
 from ground import clock
 from ground.blobs import BlobWriter, WrittenBlob, delete_blob
 from ground.errors import InvalidRequest, NotFound, PayloadTooLarge
@@ -24,7 +25,7 @@ from ground.wake import wake
 FILE_MAX_BYTES = 2 * 1024**3
 _PARQUET_MAGIC = b"PAR1"
 # What takes a name: a file that was refused or cancelled may be handed in again.
-_TAKEN = (FileState.UPLOADED, FileState.READ, FileState.REPLACED)
+_TAKEN = (FileState.DRAFT, FileState.UPLOADED, FileState.READ, FileState.REPLACED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,8 @@ class FileTakenBefore(InvalidRequest):
 def take_file(report: Report, chunks: Iterable[bytes], *, by: User | None) -> InvoiceFile:
     """Keep a report's bytes and ask for them to be read; it counts for its invoice once that has succeeded.
 
+    A CSV without a mapping waits as a draft for :func:`map_file`.
+
     Raises:
         InvalidRequest: What is said of it cannot be.
         PayloadTooLarge: It is longer than 2 GiB.
@@ -89,9 +92,45 @@ def take_file(report: Report, chunks: Iterable[bytes], *, by: User | None) -> In
 
 def ask_to_cancel(file_public_id: str) -> InvoiceFile:
     """Ask that a file is read no further; what was read of it goes with the next piece. One that is read stays."""
-    InvoiceFile.objects.filter(public_id=file_public_id, state=FileState.UPLOADED).update(is_cancel_asked=True)
+    files = InvoiceFile.objects.filter(public_id=file_public_id)
+    files.filter(state=FileState.DRAFT).update(state=FileState.CANCELLED)
+    files.filter(state=FileState.UPLOADED).update(is_cancel_asked=True)
     wake("billing.read_invoices")
-    file = InvoiceFile.objects.select_related("invoice").filter(public_id=file_public_id).first()
+    return file_by_id(file_public_id)
+
+
+def map_file(file_public_id: str, mapping: ColumnMapping, *, save_as: str, by: User | None) -> InvoiceFile:
+    """Give a draft its mapping and ask for it to be read; with a name the mapping is kept for the next file.
+
+    Raises:
+        NotFound: There is no such file.
+        InvalidRequest: The mapping cannot be followed, or the file is no draft any more.
+    """
+    _check_mapping(mapping)
+    with transaction.atomic():
+        file = InvoiceFile.objects.select_for_update().filter(public_id=file_public_id).first()
+        if file is None:
+            raise NotFound("There is no such file.")
+        if file.state != FileState.DRAFT:
+            raise InvalidRequest("This file has its mapping already.", code="file_is_mapped")
+        file.mapping, file.state, file.due_at = asdict(mapping), FileState.UPLOADED, clock.now()
+        file.save()
+        if save_as:
+            ColumnMappingRow.objects.update_or_create(
+                name=text_of(save_as)[:80],
+                defaults={"mapping": asdict(mapping), "saved_by": by, "saved_at": clock.now()},
+            )
+    wake("billing.read_invoices")
+    return file_by_id(file_public_id)
+
+
+def file_by_id(file_public_id: str) -> InvoiceFile:
+    """Give a file with its invoice.
+
+    Raises:
+        NotFound: There is none.
+    """
+    file = InvoiceFile.objects.select_related("invoice", "uploaded_by").filter(public_id=file_public_id).first()
     if file is None:
         raise NotFound("There is no such file.")
     return file
@@ -104,11 +143,15 @@ def _check(report: Report) -> None:
         raise InvalidRequest("Names hold no NUL.", param="provider_account")
     if report.period.day != 1:
         raise InvalidRequest("The period is a month: its first day.", param="period")
-    if report.report_format is Format.MAPPED_CSV:
-        try:
-            checked_mapping(report.mapping or ColumnMapping(columns={}))
-        except UnreadableFile as error:
-            raise InvalidRequest(error.message, param="mapping") from error
+    if report.mapping is not None:
+        _check_mapping(report.mapping)
+
+
+def _check_mapping(mapping: ColumnMapping) -> None:
+    try:
+        checked_mapping(mapping)
+    except UnreadableFile as error:
+        raise InvalidRequest(error.message, param="mapping") from error
 
 
 def _refuse_if_taken(report: Report, sha256: bytes) -> None:
@@ -129,6 +172,7 @@ def _refuse_if_taken(report: Report, sha256: bytes) -> None:
 
 def _written(report: Report, public_id: str, blob: WrittenBlob, *, by: User | None, is_parquet: bool) -> InvoiceFile:
     at = clock.now()
+    is_draft = report.report_format is Format.MAPPED_CSV and report.mapping is None
     invoice, _ = ProviderInvoice.objects.get_or_create(
         provider=report.provider,
         provider_account=report.provider_account,
@@ -147,7 +191,7 @@ def _written(report: Report, public_id: str, blob: WrittenBlob, *, by: User | No
                 report_format=report.report_format,
                 has_money=REPORTS[report.report_format].has_money,
                 is_parquet=is_parquet,
-                state=FileState.UPLOADED,
+                state=FileState.DRAFT if is_draft else FileState.UPLOADED,
                 file_name=text_of(report.file_name) or "report",
                 size_bytes=blob.size_bytes,
                 sha256=blob.sha256,
@@ -157,7 +201,14 @@ def _written(report: Report, public_id: str, blob: WrittenBlob, *, by: User | No
                 fetched_at=report.fetched_at,
                 uploaded_by=by,
                 uploaded_at=at,
-                due_at=at,
+                due_at=None if is_draft else at,
+            )
+            record(
+                "invoice.file_taken",
+                object_type="invoice_file",
+                object_id=public_id,
+                changes={"sha256": (None, blob.sha256.hex()), "name": (None, file.file_name)},
+                user=by,
             )
     except IntegrityError:
         # Handed in twice at once: the constraint decides who was first.

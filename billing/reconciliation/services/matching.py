@@ -126,6 +126,8 @@ def _match(invoice: ProviderInvoice) -> None:
     ]
     found += [_of_other_lines(others) for others in comparison.other_lines()]
     found += _of_total(invoice, money)
+    # What nobody can explain is made last, and so leads every list.
+    found.sort(key=lambda each: (each.kind is BreakKind.UNEXPLAINED, abs(each.invoiced_pico_usd - each.ours_pico_usd)))
     invoice.match_number += 1
     invoice.matched_at = at
     _sum_up(invoice, found, stated=money)

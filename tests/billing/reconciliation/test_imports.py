@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from billing.reconciliation.domain.records import Format
+from billing.reconciliation.domain.records import ColumnMapping, Format
 from billing.reconciliation.models import BadInvoiceLine, FileState, InvoiceFile, InvoiceLine, ProviderInvoice
 from billing.reconciliation.services import reading
 from billing.reconciliation.services.files import FileTakenBefore, ask_to_cancel, take_file
@@ -116,7 +116,7 @@ def test_a_cancelled_file_leaves_no_line_and_may_be_handed_in_again(db: None) ->
     [
         {"file_name": "a\0b"},
         {"period": date(2026, 10, 2)},
-        {"report_format": Format.MAPPED_CSV},
+        {"report_format": Format.MAPPED_CSV, "mapping": ColumnMapping(columns={})},
     ],
 )
 def test_what_is_said_of_a_file_must_be_possible(db: None, wrong: dict[str, Any]) -> None:

@@ -1,0 +1,277 @@
+"""What the pages and the API of reconciliation read. All of it is the house's own; no customer sees any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from itertools import islice
+from typing import Any
+
+from django.db.models import Count, F, Min, Q, QuerySet, Sum
+from django.db.models.functions import Abs, Coalesce
+
+from billing.reconciliation.checklist import expected_accounts
+from billing.reconciliation.domain.records import BadLine, BillLine, ColumnMapping, Format, ReadOptions, UnreadableFile
+from billing.reconciliation.domain.registry import read_report
+from billing.reconciliation.domain.sides import BreakKind
+from billing.reconciliation.domain.tables import TableRow, rows_of
+from billing.reconciliation.models import (
+    UNDECIDED,
+    Break,
+    BreakState,
+    Bucket,
+    FileState,
+    InvoiceFile,
+    ProviderInvoice,
+)
+from ground.blobs import open_blob
+from ground.errors import NotFound
+
+PREVIEW_ROW_COUNT = 20
+_UNEXPLAINED = Q(kind=BreakKind.UNEXPLAINED.value, state__in=UNDECIDED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """How well invoices and books agree, in pico-USD of sizes (no signs): exact, explained, unexplained, waiting.
+
+    A break that somebody decided counts as explained. ``undecided_count`` are those that nobody has.
+    """
+
+    exact_pico_usd: int = 0
+    explained_pico_usd: int = 0
+    unexplained_pico_usd: int = 0
+    waiting_pico_usd: int = 0
+    invoiced_pico_usd: int = 0
+    ours_pico_usd: int = 0
+    explained_count: int = 0
+    unexplained_count: int = 0
+    undecided_count: int = 0
+    oldest_unexplained_at: datetime | None = None
+    oldest_undecided_at: datetime | None = None
+
+    @property
+    def whole_pico_usd(self) -> int:
+        """All of it."""
+        return self.exact_pico_usd + self.explained_pico_usd + self.unexplained_pico_usd + self.waiting_pico_usd
+
+    @property
+    def difference_pico_usd(self) -> int:
+        """Invoiced less ours."""
+        return self.invoiced_pico_usd - self.ours_pico_usd
+
+
+def headline(invoices: QuerySet[ProviderInvoice]) -> Headline:
+    """Give the headline of some invoices."""
+    sums = invoices.aggregate(
+        exact=Coalesce(Sum("exact_pico_usd"), 0, output_field=_pico()),
+        waiting=Coalesce(Sum("waiting_pico_usd"), 0, output_field=_pico()),
+        invoiced=Coalesce(Sum("invoiced_pico_usd"), 0, output_field=_pico()),
+        ours=Coalesce(Sum("ours_pico_usd"), 0, output_field=_pico()),
+    )
+    size = Abs(F("difference_pico_usd"))
+    found = (
+        Break.objects.filter(invoice__in=invoices)
+        .exclude(state=BreakState.CLEARED)
+        .aggregate(
+            explained=Coalesce(Sum(size, filter=~_UNEXPLAINED), 0, output_field=_pico()),
+            unexplained=Coalesce(Sum(size, filter=_UNEXPLAINED), 0, output_field=_pico()),
+            explained_count=Count("pk", filter=~_UNEXPLAINED),
+            unexplained_count=Count("pk", filter=_UNEXPLAINED),
+            undecided_count=Count("pk", filter=Q(state__in=UNDECIDED)),
+            oldest_unexplained_at=Min("opened_at", filter=_UNEXPLAINED),
+            oldest_undecided_at=Min("opened_at", filter=Q(state__in=UNDECIDED)),
+        )
+    )
+    return Headline(
+        exact_pico_usd=int(sums["exact"]),
+        waiting_pico_usd=int(sums["waiting"]),
+        invoiced_pico_usd=int(sums["invoiced"]),
+        ours_pico_usd=int(sums["ours"]),
+        explained_pico_usd=int(found.pop("explained")),
+        unexplained_pico_usd=int(found.pop("unexplained")),
+        **found,
+    )
+
+
+def _pico() -> Any:  # noqa: ANN401 -- a field
+    return Bucket._meta.get_field("ours_pico_usd")  # noqa: SLF001 -- Django's documented model API
+
+
+def invoices(*, text: str = "", period: date | None = None) -> QuerySet[ProviderInvoice]:
+    """Give invoices, the newest month first, with the count of undecided breaks."""
+    found = ProviderInvoice.objects.annotate(
+        undecided_count=Count("breaks", filter=Q(breaks__state__in=UNDECIDED), distinct=True)
+    )
+    if text:
+        found = found.filter(
+            Q(provider__icontains=text)
+            | Q(provider_account__icontains=text)
+            | Q(number__icontains=text)
+            | Q(public_id=text)
+        )
+    if period is not None:
+        found = found.filter(period=period)
+    return found.order_by("-period", "-pk")
+
+
+def invoice_by_id(public_id: str) -> ProviderInvoice:
+    """Give an invoice.
+
+    Raises:
+        NotFound: There is none.
+    """
+    found = invoices().filter(public_id=public_id).first()
+    if found is None:
+        raise NotFound("There is no such invoice.")
+    return found
+
+
+def missing_invoices(month: date) -> list[tuple[str, str]]:
+    """Give the accounts on which something was run in a month and that have no invoice with money yet."""
+    billed = set(
+        ProviderInvoice.objects.filter(
+            period=month, files__has_money=True, files__state__in=[FileState.READ, FileState.UPLOADED]
+        ).values_list("provider", "provider_account")
+    )
+    return [account for account in expected_accounts(month) if account not in billed]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakChoice:
+    """Which breaks. ``states`` empty: all that are still there; ``min_pico_usd`` is of the difference's size."""
+
+    states: Sequence[str] = ()
+    kind: str = ""
+    provider: str = ""
+    owner_id: int | None = None
+    is_unowned: bool = False
+    invoice: str = ""
+    period: date | None = None
+    since: date | None = None
+    until: date | None = None
+    min_pico_usd: int = 0
+
+
+def breaks(choice: BreakChoice) -> QuerySet[Break]:
+    """Give the breaks that match, the newest first."""
+    found = Break.objects.select_related("invoice", "owner", "decided_by").defer("evidence")
+    found = found.filter(state__in=choice.states) if choice.states else found.exclude(state=BreakState.CLEARED)
+    filters = {
+        "kind": choice.kind,
+        "invoice__provider": choice.provider,
+        "owner_id": choice.owner_id,
+        "invoice__public_id": choice.invoice,
+        "invoice__period": choice.period,
+        "day__gte": choice.since,
+        "day__lte": choice.until,
+    }
+    found = found.filter(**{name: value for name, value in filters.items() if value})
+    if choice.is_unowned:
+        found = found.filter(owner=None)
+    if choice.min_pico_usd:
+        found = found.filter(
+            Q(difference_pico_usd__gte=choice.min_pico_usd) | Q(difference_pico_usd__lte=-choice.min_pico_usd)
+        )
+    return found.order_by("-opened_at", "-pk")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakTotals:
+    """Signed sums of a list of breaks, and how many there are."""
+
+    count: int
+    invoiced_pico_usd: int
+    ours_pico_usd: int
+    difference_pico_usd: int
+
+
+def totals_of(found: QuerySet[Break]) -> BreakTotals:
+    """Give the total row of a filter, over all its pages."""
+    sums = found.order_by().aggregate(
+        count=Count("pk"),
+        invoiced_pico_usd=Coalesce(Sum("invoiced_pico_usd"), 0, output_field=_pico()),
+        ours_pico_usd=Coalesce(Sum("ours_pico_usd"), 0, output_field=_pico()),
+        difference_pico_usd=Coalesce(Sum("difference_pico_usd"), 0, output_field=_pico()),
+    )
+    return BreakTotals(**{name: int(value) for name, value in sums.items()})
+
+
+def break_by_id(public_id: str) -> Break:
+    """Give a break.
+
+    Raises:
+        NotFound: There is none.
+    """
+    found = Break.objects.select_related("invoice", "owner", "decided_by").filter(public_id=public_id).first()
+    if found is None:
+        raise NotFound("There is no such break.")
+    return found
+
+
+def siblings_of(found: Break) -> QuerySet[Break]:
+    """Give the other breaks of the same cause."""
+    if not found.cause_key:
+        return Break.objects.none()
+    return (
+        Break.objects.filter(invoice=found.invoice, cause_key=found.cause_key)
+        .exclude(pk=found.pk)
+        .exclude(state=BreakState.CLEARED)
+        .order_by("pk")
+    )
+
+
+def page_after(found: QuerySet[Break], after: str, limit: int) -> tuple[list[Break], bool]:
+    """Give the breaks after one in a list, and whether there are more.
+
+    Raises:
+        NotFound: ``after`` names none.
+    """
+    if after:
+        last = break_by_id(after)
+        found = found.filter(Q(opened_at__lt=last.opened_at) | Q(opened_at=last.opened_at, pk__lt=last.pk))
+    page = list(found[: limit + 1])
+    return page[:limit], len(page) > limit
+
+
+def buckets(invoice: ProviderInvoice, *, state: str = "") -> QuerySet[Bucket]:
+    """Give the compared places of an invoice, by day."""
+    found = Bucket.objects.filter(invoice=invoice)
+    if state:
+        found = found.filter(state=state)
+    return found.order_by("day", "model", "tier", "token_class", "project")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """The first rows of a table: as they stand there, and as a mapping reads them (or why it cannot)."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    read: tuple[BillLine | BadLine, ...] = ()
+    trouble: str = ""
+
+
+def preview(file: InvoiceFile, mapping: ColumnMapping | None) -> Preview:
+    """Give the first 20 rows of a draft."""
+    delimiter = mapping.delimiter if mapping else ","
+    try:
+        with open_blob(file.blob_name) as blob:
+            first = list(
+                islice(rows_of(blob, is_parquet=file.is_parquet, needed=(), delimiter=delimiter), PREVIEW_ROW_COUNT)
+            )
+    except UnreadableFile as error:
+        return Preview(header=(), rows=(), trouble=error.message)
+    names = tuple(dict.fromkeys(name for row in first if isinstance(row, TableRow) for name in row.cells))
+    rows = tuple(tuple(row.cells.get(name, "") for name in names) for row in first if isinstance(row, TableRow))
+    if mapping is None:
+        return Preview(header=names, rows=rows)
+    options = ReadOptions(mapping=mapping, is_parquet=file.is_parquet)
+    try:
+        with open_blob(file.blob_name) as blob:
+            items = read_report(Format.MAPPED_CSV, blob, options)
+            read = tuple(item for item in islice(items, PREVIEW_ROW_COUNT) if isinstance(item, BillLine | BadLine))
+    except UnreadableFile as error:
+        return Preview(header=names, rows=rows, trouble=error.message)
+    return Preview(header=names, rows=rows, read=read)

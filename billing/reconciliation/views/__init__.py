@@ -1,0 +1,1 @@
+"""Finance's pages of invoices, breaks and periods."""

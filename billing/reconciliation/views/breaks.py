@@ -1,0 +1,259 @@
+"""Breaks: the list with its total and bulk bar, one break with both sides, and deciding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from accounts.models import StaffRole, User
+from accounts.pages import region_asked_for, staff_page
+from billing.reconciliation import selectors
+from billing.reconciliation.dispute_file import dispute_file
+from billing.reconciliation.domain.decisions import POSTING, SAID, Action
+from billing.reconciliation.forms import BreakFilterForm, DecisionForm, ReasonForm, count_of, ids_of
+from billing.reconciliation.models import Break, BreakState, ProviderInvoice
+from billing.reconciliation.services.decisions import (
+    AT_ONCE_MAX_COUNT,
+    Decision,
+    decide_breaks,
+    needs_second_person,
+    settle_pending,
+)
+from billing.reconciliation.views import shown
+from billing.reconciliation.views.invoices import may_write
+from ground import clock
+from ground.errors import LanehouseError, NotFound
+
+_ROWS_PER_PAGE = 50
+
+
+@require_safe
+@staff_page(StaffRole.FINANCE, StaffRole.OPERATOR)
+def break_list(request: HttpRequest, user: User) -> HttpResponse:
+    """Show breaks with the total of the filter; alone: the region ``list``."""
+    form = BreakFilterForm(request.GET)
+    after = request.GET.get("after", "")
+    at = clock.now()
+    page: list[Break] = []
+    has_more = False
+    totals = None
+    if form.is_valid():
+        found = selectors.breaks(form.choice())
+        totals = selectors.totals_of(found)
+        try:
+            page, has_more = selectors.page_after(found, after, _ROWS_PER_PAGE)
+        except NotFound as error:
+            raise Http404(error.message) from error
+    context = {
+        "active_nav": "breaks",
+        "form": form,
+        "chips": form.chips(),
+        "list_url": request.path,
+        "rows": [shown.break_row(each, at) for each in page],
+        "totals": totals,
+        "cards": shown.headline_cards(selectors.headline(_in_scope(form)), at),
+        "is_first_page": not after,
+        "newest_url": request.path + form.query(),
+        "older_url": request.path + form.query(after=page[-1].public_id) if has_more else "",
+        "here": request.get_full_path(),
+        "actions": [(each.value, SAID[each]) for each in Action if each not in {Action.LINK, Action.REOPEN}],
+        "may_write": may_write(user),
+    }
+    is_region = region_asked_for(request) == "list"
+    return render(request, f"billing/reconciliation/{'_' if is_region else ''}break_list.html", context)
+
+
+def _in_scope(form: BreakFilterForm) -> QuerySet[ProviderInvoice]:
+    """Give the invoices that the headline is about: the chosen one, those of the chosen month, or all."""
+    chosen = form.cleaned_data if form.is_valid() else {}
+    found = ProviderInvoice.objects.all()
+    if chosen.get("invoice"):
+        return found.filter(public_id=chosen["invoice"])
+    return found.filter(period=chosen["period"]) if chosen.get("period") else found
+
+
+@require_safe
+@staff_page(StaffRole.FINANCE, StaffRole.OPERATOR)
+def break_detail(request: HttpRequest, user: User, break_id: str) -> HttpResponse:
+    """Show one break: both sides field by field, the evidence, and what has been done."""
+    found = _break(break_id)
+    row = shown.break_row(found, clock.now())
+    url = reverse("reconciliation:break-list")
+    context = {
+        "active_nav": "breaks",
+        "row": row,
+        "found": found,
+        "fields": _fields(found, row),
+        "lines": _amounts(found.evidence.get("lines", [])),
+        "jobs": _amounts(found.evidence.get("jobs", [])),
+        "currency": found.evidence.get("currency", "USD"),
+        "siblings": [shown.break_row(each, clock.now()) for each in selectors.siblings_of(found)],
+        "events": found.events.select_related("by").order_by("-at", "-pk"),
+        "actions": [(each.value, SAID[each]) for each in Action if each is not Action.REOPEN],
+        "may_write": may_write(user),
+        "is_own_request": found.decided_by_id == user.pk,
+        "asked_word": SAID[Action(found.asked_action)] if found.asked_action else "",
+        "here": request.path,
+        "crumbs": [
+            {"label": "Breaks", "url": url},
+            {
+                "label": f"{found.invoice.provider}, {found.invoice.period:%B %Y}",
+                "url": f"{url}?invoice={found.invoice.public_id}",
+            },
+        ],
+    }
+    return render(request, "billing/reconciliation/break_detail.html", context)
+
+
+def _fields(found: Break, row: shown.BreakRow) -> list[dict[str, Any]]:
+    """Give both sides field by field; ``differs`` marks the cells."""
+    lines, jobs = found.evidence.get("lines", []), found.evidence.get("jobs", [])
+    invoiced_rate = shown.rate_of(row.invoiced_pico_usd, found.invoiced_quantity)
+    ours_rate = shown.rate_of(row.ours_pico_usd, found.ours_quantity)
+    theirs = {
+        name: ", ".join(dict.fromkeys(str(line[name]) for line in lines)) for name in ("model", "tier", "project")
+    }
+    sides = [
+        ("Model", "text", theirs["model"] or None, (found.model or None) if jobs else None),
+        ("Tier", "text", theirs["tier"] or None, (found.tier or None) if jobs else None),
+        ("Project", "text", theirs["project"] or None, (found.project or None) if jobs else None),
+        ("Tokens", "count", found.invoiced_quantity, found.ours_quantity if jobs else None),
+        ("Rate, $ / 1M tokens", "rate", invoiced_rate, ours_rate),
+        ("Amount", "pico", row.invoiced_pico_usd if lines else None, row.ours_pico_usd if jobs else None),
+    ]
+    return [
+        {"label": label, "form": form, "invoice": invoice, "ours": ours, "differs": invoice != ours}
+        for label, form, invoice, ours in sides
+    ]
+
+
+def _amounts(evidence: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**each, "amount_pico_usd": int(each["pico_usd"])} for each in evidence]
+
+
+@require_POST
+@staff_page(StaffRole.FINANCE)
+def break_decide(request: HttpRequest, user: User) -> HttpResponse:
+    """Ask for the reason of a decision about the breaks that were ticked, then make it. Alone: the ``dialog``."""
+    ids = ids_of(request.POST.getlist("id"))
+    back = _back(request)
+    try:
+        action = Action(request.POST.get("action", ""))
+    except ValueError:
+        raise Http404("There is no such decision.") from None
+    if not 0 < len(ids) <= AT_ONCE_MAX_COUNT:
+        messages.error(request, f"Tick 1 to {AT_ONCE_MAX_COUNT} breaks first.")
+        return redirect(back)
+    found = list(Break.objects.select_related("invoice").filter(public_id__in=ids).order_by("pk"))
+    if len(found) != len(ids):
+        raise Http404("There is no such break.")
+    if "confirm" not in request.POST:
+        return _decision_page(
+            request, action, found, DecisionForm(action=action, initial={"action": action.value}), back
+        )
+    form = DecisionForm(request.POST, action=action)
+    if form.is_valid():
+        cleaned = form.cleaned_data
+        decision = Decision(
+            action=action,
+            reason=cleaned["reason"],
+            owner=cleaned.get("owner"),
+            entry_key=cleaned.get("entry_key", ""),
+        )
+        try:
+            decided = decide_breaks(ids, decision, by=user)
+        except LanehouseError as error:
+            form.add_error(error.param if error.param in form.fields else None, error.message)
+        else:
+            pending = [each for each in decided if each.state == BreakState.PENDING]
+            messages.success(request, f"{SAID[action]}: {count_of(decided)}.")
+            if pending:
+                messages.warning(request, f"{count_of(pending)} above the limit: a second person has to agree.")
+            return redirect(back)
+    return _decision_page(request, action, found, form, back, status=422)
+
+
+def _decision_page(
+    request: HttpRequest, action: Action, found: list[Break], form: DecisionForm, back: str, status: int = 200
+) -> HttpResponse:
+    at = clock.now()
+    rows = [shown.break_row(each, at) for each in found]
+    context = {
+        "active_nav": "breaks",
+        "title": f"{SAID[action]}: {count_of(found)}",
+        "action": action.value,
+        "form": form,
+        "rows": rows[:20],
+        "more_count": max(0, len(rows) - 20),
+        "ids": [each.public_id for each in found],
+        "is_posting": action in POSTING,
+        "is_written_off": action is Action.WRITE_OFF,
+        "entry_micro_usd": sum(row.entry_micro_usd for row in rows),
+        "second_count": sum(needs_second_person(each, action) for each in found),
+        "back": back,
+        "submit": SAID[action],
+    }
+    return render(request, "billing/reconciliation/break_decide.html", context, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_page(StaffRole.FINANCE)
+def break_agree(request: HttpRequest, user: User, break_id: str) -> HttpResponse:
+    """Let a second person agree to what waits, or refuse it."""
+    found = _break(break_id)
+    form = ReasonForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            settle_pending(break_id, agrees="agree" in request.POST, reason=form.cleaned_data["reason"], by=user)
+        except LanehouseError as error:
+            form.add_error(None, error.message)
+        else:
+            messages.success(request, "Agreed and posted." if "agree" in request.POST else "Refused.")
+            return redirect("reconciliation:break-detail", break_id)
+    context = {
+        "active_nav": "breaks",
+        "found": found,
+        "row": shown.break_row(found, clock.now()),
+        "asked_word": SAID[Action(found.asked_action)] if found.asked_action else "",
+        "is_own_request": found.decided_by_id == user.pk,
+        "form": form,
+    }
+    status = 422 if form.is_bound else 200
+    return render(request, "billing/reconciliation/break_agree.html", context, status=status)
+
+
+@require_safe
+@staff_page(StaffRole.FINANCE)
+def break_dispute_file(request: HttpRequest, _user: User) -> HttpResponse:
+    """Give the file that goes to the provider: of one break, or of the list's filter."""
+    form = BreakFilterForm(request.GET)
+    ids = ids_of(request.GET.getlist("id"))
+    found = Break.objects.select_related("invoice").filter(public_id__in=ids).order_by("pk")
+    if not ids:
+        if not form.is_valid():
+            raise Http404("These filters cannot be read.")
+        found = selectors.breaks(form.choice()).defer(None)
+    response = HttpResponse(dispute_file(found.iterator()), content_type="text/csv; charset=utf-8")
+    response.headers["Content-Disposition"] = 'attachment; filename="dispute.csv"'
+    return response
+
+
+def _break(break_id: str) -> Break:
+    try:
+        return selectors.break_by_id(break_id)
+    except NotFound as error:
+        raise Http404(error.message) from error
+
+
+def _back(request: HttpRequest) -> str:
+    """Give where one came from, if that is a page of ours."""
+    back = request.POST.get("back", "")
+    is_ours = url_has_allowed_host_and_scheme(back, allowed_hosts=None) and back.startswith("/fin/")
+    return back if is_ours else reverse("reconciliation:break-list")

@@ -1,0 +1,136 @@
+"""Periods: the months, and one with its checklist, closing and opening again."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.models import StaffRole, User
+from accounts.pages import staff_page
+from billing.reconciliation import selectors
+from billing.reconciliation.checklist import checklist
+from billing.reconciliation.forms import ReasonForm
+from billing.reconciliation.models import Period, PeriodState, ProviderInvoice
+from billing.reconciliation.services import periods
+from billing.reconciliation.views import shown
+from ground import clock
+from ground.errors import LanehouseError, NotFound
+
+_MONTHS_SHOWN = 24
+
+
+@require_safe
+@staff_page(StaffRole.FINANCE)
+def period_list(request: HttpRequest, _user: User) -> HttpResponse:
+    """Show the months that have something, the newest first."""
+    this_month = clock.now().date().replace(day=1)
+    months = set(ProviderInvoice.objects.values_list("period", flat=True)) | {this_month, _before(this_month)}
+    known = {period.month: period for period in Period.objects.select_related("closed_by")}
+    rows = [_row(month, known.get(month)) for month in sorted(months | set(known), reverse=True)[:_MONTHS_SHOWN]]
+    return render(request, "billing/reconciliation/period_list.html", {"active_nav": "periods", "rows": rows})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_page(StaffRole.FINANCE)
+def period_detail(request: HttpRequest, user: User, month: str) -> HttpResponse:
+    """Show a month's checklist; take what is asked of it."""
+    first = _month(month)
+    form = ReasonForm(request.POST or None)
+    status = 200
+    if request.method == "POST":
+        try:
+            said = _act(request.POST.get("action", ""), first, user, request.POST.get("reason", ""))
+        except LanehouseError as error:
+            messages.error(request, error.message)
+            status = 422
+        else:
+            messages.success(request, said)
+            return redirect("reconciliation:period-detail", month)
+    period = Period.objects.select_related("requested_by", "closed_by").filter(month=first).first()
+    items = checklist(first)
+    context = {
+        "active_nav": "periods",
+        "month": month,
+        "title": f"{first:%B %Y}",
+        "row": _row(first, period),
+        "period": period,
+        "items": [(item, _link_of(item.key, month, item.filter_query)) for item in items],
+        "unmet_count": sum(not item.is_met for item in items),
+        "form": form if status == 200 else ReasonForm(),  # noqa: PLR2004 -- the page as it was
+        "events": period.events.select_related("by").order_by("-at", "-pk") if period else [],
+        "is_own_request": period is not None and period.requested_by_id == user.pk,
+        "is_own_close": period is not None and period.closed_by_id == user.pk,
+        "sha256": bytes(period.export_sha256).hex() if period and period.export_sha256 else "",
+        "crumbs": [{"label": "Periods", "url": reverse("reconciliation:period-list")}, {"label": f"{first:%B %Y}"}],
+    }
+    return render(request, "billing/reconciliation/period_detail.html", context, status=status)
+
+
+@require_safe
+@staff_page(StaffRole.FINANCE)
+def period_file(_request: HttpRequest, _user: User, month: str) -> HttpResponse:
+    """Give the closing file: the same bytes for ever."""
+    try:
+        content, sha256 = periods.closing_bytes(_month(month))
+    except NotFound as error:
+        raise Http404(error.message) from error
+    response = HttpResponse(content, content_type="text/csv; charset=utf-8")
+    response.headers["Content-Disposition"] = f'attachment; filename="closing-{month}.csv"'
+    response.headers["ETag"] = f'"{sha256.hex()}"'
+    return response
+
+
+def _act(action: str, month: date, user: User, reason: str) -> str:
+    if action == "ask":
+        periods.ask_to_close(month, by=user)
+        return "Asked: a second person closes the month."
+    if action == "close":
+        periods.close(month, by=user)
+        return "The month is closed."
+    if action == "reopen":
+        periods.take_back(month, by=user, reason=reason)
+        return "The month is open."
+    raise Http404("There is no such action.")
+
+
+def _row(month: date, period: Period | None) -> dict[str, Any]:
+    state = PeriodState(period.state) if period else PeriodState.OPEN
+    tone, word = shown.PERIOD_BADGES[state]
+    found = ProviderInvoice.objects.filter(period=month)
+    return {
+        "month": f"{month:%Y-%m}",
+        "word_of_month": f"{month:%B %Y}",
+        "period": period,
+        "tone": tone,
+        "word": word,
+        "invoice_count": found.count(),
+        "cards": shown.headline_cards(selectors.headline(found), clock.now()),
+        "is_closed": state == PeriodState.CLOSED,
+        "is_closing": state == PeriodState.CLOSING,
+    }
+
+
+def _link_of(key: str, month: str, query: str) -> str:
+    """Give the list where an unmet item stands."""
+    if key == "breaks":
+        return reverse("reconciliation:break-list") + query
+    if key in {"invoices", "read", "complete", "matched", "waiting"}:
+        return f"{reverse('reconciliation:invoice-list')}?period={month}"
+    return ""
+
+
+def _month(text: str) -> date:
+    try:
+        return datetime.strptime(text, "%Y-%m").date()  # noqa: DTZ007 -- a month has no zone
+    except ValueError:
+        raise Http404("There is no such month.") from None
+
+
+def _before(month: date) -> date:
+    return (month - date.resolution).replace(day=1)
