@@ -1,8 +1,42 @@
-"""Giving a database connection back while a thread waits for somebody outside."""
+"""Database connections: how the pool sees that one is still good, and giving it back while a thread waits."""
 
 from __future__ import annotations
 
+import select
+import time
+from typing import Any, Final
+
 from django.db import connection
+from psycopg import Connection, Cursor
+
+# A connection that was good so short ago is only looked at.
+_TRUSTED_SECONDS: Final = 5.0
+
+
+class PooledConnection(Connection[Any]):
+    """A connection whose empty query, by which the pool checks it each time it gives it, mostly costs no round trip.
+
+    A server that ends says so and closes: what stands there unread shows it. A network that swallows everything shows
+    nothing; that is noticed by the round trip of a connection that has rested.
+    """
+
+    _good_at_seconds = -_TRUSTED_SECONDS
+
+    def execute(self, query: Any, params: Any = None, **how: Any) -> Cursor[Any]:  # noqa: ANN401 -- as psycopg has it
+        """Run a query; an empty one may stay unasked."""
+        if query != "":
+            return super().execute(query, params, **how)
+        now_seconds = time.monotonic()
+        if now_seconds - self._good_at_seconds < _TRUSTED_SECONDS and not self._has_something_to_say():
+            return self.cursor()
+        cursor = super().execute(query)
+        self._good_at_seconds = now_seconds
+        return cursor
+
+    def _has_something_to_say(self) -> bool:
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
 
 
 def give_back() -> None:

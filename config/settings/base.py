@@ -9,6 +9,7 @@ from typing import Any
 import dj_database_url
 
 from config import env
+from ground.connections import PooledConnection
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 STATE_DIR = env.path("LANEHOUSE_STATE_DIR", BASE_DIR / ".lanehouse")
@@ -86,7 +87,8 @@ def _database(url: str) -> dict[str, Any]:
     options.setdefault("connect_timeout", 5)
     settings["CONN_MAX_AGE"] = 0 if DATABASE_POOL_MAX_SIZE else 300
     if DATABASE_POOL_MAX_SIZE:
-        options.setdefault("pool", {"min_size": 1, "max_size": DATABASE_POOL_MAX_SIZE, "timeout": 5})
+        pool = {"min_size": 1, "max_size": DATABASE_POOL_MAX_SIZE, "timeout": 5, "connection_class": PooledConnection}
+        options.setdefault("pool", pool)
     settings["OPTIONS"] = options
     return settings
 

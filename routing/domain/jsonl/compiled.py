@@ -30,8 +30,9 @@ KNOWN, PLAIN = 1, 2
 _LINE_FEED = 0x0A
 _PADDING_BYTES, _PAGE_BYTES, _ALIGNED_BYTES = 64, 65_536, 64
 _NAMES_AT_MOST = _PATTERNS_AT_MOST = 64
-# `{"role":"tool","content":""}` and a comma: no content takes fewer bytes
-_BYTES_A_STRING = 24
+# No content takes fewer bytes than `{"role":"tool","content":""},`, and no known row fewer than an embeddings row of
+# one letter: a file whose rows are shorter is for the plain way.
+_BYTES_A_STRING, _BYTES_A_ROW = 24, 64
 _TABLES_KEPT = 16
 _TABLE_BYTES = PAIR_COUNT * 2
 _SPAN_BYTES, _HASH_BYTES, _SUM_BYTES = 8, 4, 16
@@ -42,16 +43,23 @@ _ROW = np.dtype(
         *((name, "<i4") for name in ("limit", "choices", "message_count", "span_first", "span_count", "pattern")),
     ]
 )
+_GIVEN = ("body", "rows", "spans", "ids", "body_size", "row_room", "span_room", "id_mask")
+_COUNTED = ("row_count", "span_count", "name_count", "pattern_count")
 _FILE = np.dtype(
     [
-        *((name, "<u4") for name in ("body", "rows", "spans", "ids", "row_room", "span_room", "id_mask")),
-        *((name, "<u4") for name in ("row_count", "span_count", "name_count", "pattern_count")),
+        *((name, "<u4") for name in (*_GIVEN, "is_doubtful", *_COUNTED)),
+        *((name, "<u4") for name in ("which_count", "which", "weights", "sums")),
         ("seed", "<u8"),
         ("names", [("start", "<i4"), ("length", "<i4")], _NAMES_AT_MOST),
         ("patterns", [("roles", "<u8"), ("temperature", "<f8")], _PATTERNS_AT_MOST),
     ],
     align=True,
 )
+
+_PADDING = np.zeros(_PADDING_BYTES, dtype=np.uint8)
+_PADDING[0] = _LINE_FEED
+# which ids fall together is not to be foreseen
+_SEED = secrets.randbits(64)
 
 Columns = npt.NDArray[np.void]
 
@@ -73,17 +81,18 @@ class Machine:
         self._store = wasmtime.Store(engine)
         exports = wasmtime.Instance(self._store, module, []).exports(self._store)
         self._memory = cast(wasmtime.Memory, exports["memory"])
-        self._count_lines = cast(wasmtime.Func, exports["count_lines"])
         self._read_rows = cast(wasmtime.Func, exports["read_rows"])
         self._weigh_rows = cast(wasmtime.Func, exports["weigh_rows"])
+        self._file_begin: int = cast(wasmtime.Func, exports["file"])(self._store)
         self._tables_begin = _aligned(int(cast(wasmtime.Global, exports["__heap_base"]).value(self._store)))
         self._body_begin = self._tables_begin + _TABLES_KEPT * _TABLE_BYTES
         self._tables: list[npt.NDArray[np.int16]] = []
-        self._file_begin = self._scratch_begin = 0
+        self._scratch_begin = self._address = 0
         self._bytes = np.zeros(0, dtype=np.uint8)
+        self._make_room(self._body_begin)
 
     def read(self, body: bytes, *, maximum_rows: int) -> ReadFile | None:
-        """Read a file; None where it must be read the plain way: too many lines or models, an id that may stand twice.
+        """Read a file; None where it must be read the plain way: too many rows, or an id that may stand twice.
 
         Until the next file is read, its strings can be weighed.
         """
@@ -93,21 +102,16 @@ class Machine:
             return None
 
     def _read(self, body: bytes, maximum_rows: int) -> ReadFile | None:
-        begin, size = self._body_begin, len(body)
-        end = begin + size
-        self._make_room(end + _PADDING_BYTES)
-        ctypes.memmove(self._bytes.ctypes.data + begin, body, size)
-        self._bytes[end : end + _PADDING_BYTES] = 0
-        self._bytes[end] = _LINE_FEED
-        line_count = self._count_lines(self._store, begin, size + 1)
-        # blank lines are no rows, and few files have any
-        if line_count > 2 * maximum_rows:
+        self._lay_out(len(body), min(maximum_rows, len(body) // _BYTES_A_ROW) + 1, len(body) // _BYTES_A_STRING + 2)
+        end = self._body_begin + len(body)
+        ctypes.memmove(self._address + self._body_begin, body, len(body))
+        self._bytes[end : end + _PADDING_BYTES] = _PADDING
+        self._read_rows(self._store)
+        file = self._file()
+        if file["is_doubtful"]:
             return None
-        file = self._lay_out(end + _PADDING_BYTES, line_count, size // _BYTES_A_STRING + 2)
-        if self._read_rows(self._store, self._file_begin, size):
-            return None
-        row_count, rows_begin = int(file["row_count"]), int(file["rows"])
-        columns = self._bytes[rows_begin : rows_begin + row_count * _ROW.itemsize].view(_ROW).copy()
+        rows_begin = int(file["rows"])
+        columns = self._bytes[rows_begin : rows_begin + int(file["row_count"]) * _ROW.itemsize].view(_ROW).copy()
         names = file["names"][: int(file["name_count"])].tolist()
         return ReadFile(
             columns=columns,
@@ -117,35 +121,38 @@ class Machine:
 
     def weigh(self, rows: npt.NDArray[np.int64], vocabulary: Vocabulary) -> Weighed:
         """Weigh the strings of known rows of the file that was read."""
-        which = rows.astype(np.int32)
-        sums_begin = _aligned(self._scratch_begin + which.nbytes)
-        sums_end = sums_begin + len(which) * _SUM_BYTES
+        which_end = self._scratch_begin + 4 * len(rows)
+        sums_begin = _aligned(which_end)
+        sums_end = sums_begin + len(rows) * _SUM_BYTES
         self._make_room(sums_end)
-        self._bytes[self._scratch_begin : self._scratch_begin + which.nbytes] = which.view(np.uint8)
-        table = self._table_of(vocabulary.weights)
-        self._weigh_rows(self._store, self._file_begin, self._scratch_begin, len(which), table, sums_begin)
+        self._bytes[self._scratch_begin : which_end] = rows.astype(np.int32).view(np.uint8)
+        file = self._file()
+        file["which"], file["which_count"], file["sums"] = self._scratch_begin, len(rows), sums_begin
+        file["weights"] = self._table_of(vocabulary.weights)
+        self._weigh_rows(self._store)
         sums = self._bytes[sums_begin:sums_end].view(np.int64).reshape(-1, 2).copy()
         return Weighed(scaled=sums[:, 0], text_bytes=sums[:, 1])
 
-    def _lay_out(self, begin: int, row_room: int, span_room: int) -> Any:  # noqa: ANN401 -- numpy has no type for one record
-        """Lay out the buffers behind the body; give the record that tells the pass where they lie."""
+    def _file(self) -> Any:  # noqa: ANN401 -- numpy has no type for one record
+        """Give the record by which we and the pass tell each other things."""
+        return self._bytes[self._file_begin : self._file_begin + _FILE.itemsize].view(_FILE)[0]
+
+    def _lay_out(self, body_bytes: int, row_room: int, span_room: int) -> None:
+        """Lay out the buffers behind the body, and tell the pass where they lie."""
         id_room = 1 << (2 * row_room).bit_length()
-        self._file_begin = _aligned(begin)
-        rows_begin = _aligned(self._file_begin + _FILE.itemsize)
+        rows_begin = _aligned(self._body_begin + body_bytes + _PADDING_BYTES)
         spans_begin = _aligned(rows_begin + row_room * _ROW.itemsize)
         ids_begin = _aligned(spans_begin + span_room * _SPAN_BYTES)
         self._scratch_begin = _aligned(ids_begin + id_room * _HASH_BYTES)
         self._make_room(self._scratch_begin)
-        self._bytes[ids_begin : ids_begin + id_room * _HASH_BYTES] = 0
-        memory = self._bytes[self._file_begin : self._file_begin + _FILE.itemsize]
-        memory[:] = 0
-        file = memory.view(_FILE)[0]
-        for name, value in (
-            *(("body", self._body_begin), ("rows", rows_begin), ("spans", spans_begin), ("ids", ids_begin)),
-            *(("row_room", row_room), ("span_room", span_room), ("id_mask", id_room - 1), ("seed", _SEED)),
-        ):
+        self._bytes[ids_begin : self._scratch_begin] = 0
+        file = self._file()
+        places = (self._body_begin, rows_begin, spans_begin, ids_begin, body_bytes, row_room, span_room, id_room - 1)
+        for name, value in zip(_GIVEN, places, strict=True):
             file[name] = value
-        return file
+        for name in _COUNTED:
+            file[name] = 0
+        file["seed"] = _SEED
 
     def _table_of(self, weights: npt.NDArray[np.int16]) -> int:
         """Give where a table lies, after laying it there if it is not yet."""
@@ -161,20 +168,19 @@ class Machine:
 
     def _make_room(self, end: int) -> None:
         """Grow the memory until it has so many bytes. It never moves, and what was not written takes none of ours."""
-        missing = end - len(self._bytes)
-        if missing <= 0:
+        if end <= len(self._bytes):
             return
-        self._memory.grow(self._store, -(-missing // _PAGE_BYTES))
         size = self._memory.data_len(self._store)
+        if end > size:
+            self._memory.grow(self._store, -(-(end - size) // _PAGE_BYTES))
+            size = self._memory.data_len(self._store)
         address = ctypes.addressof(self._memory.data_ptr(self._store).contents)
+        self._address = address
         self._bytes = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
 def _aligned(place: int) -> int:
     return -(-place // _ALIGNED_BYTES) * _ALIGNED_BYTES
-
-
-_SEED = secrets.randbits(64)
 
 
 @functools.cache

@@ -23,7 +23,6 @@
 
 enum { KNOWN = 1, PLAIN = 2 };
 enum { CHAT = 0, RESPONSES = 1, EMBEDDINGS = 2 };
-enum { DONE = 0, DOUBT = 1 };
 
 typedef const uint8_t *Text;
 
@@ -50,16 +49,27 @@ typedef struct {
   int32_t start, size;
 } Name;
 
+/* What the caller gives and is given. The buffers, their room and `seed` are its own; all counts begin at 0. */
 typedef struct {
   Text body;
   Row *rows;
   Span *spans;
   uint32_t *ids; /* row + 1 by hash, 0 where there is none */
-  uint32_t row_room, span_room, id_mask, row_count, span_count, name_count, pattern_count;
+  uint32_t body_size, row_room, span_room, id_mask;
+  uint32_t is_doubtful, row_count, span_count, name_count, pattern_count;
+  /* for weighing: which rows, by which table, and two numbers for each */
+  uint32_t which_count;
+  const int32_t *which;
+  const int16_t *weights;
+  int64_t *sums;
   uint64_t seed;
   Name names[NAMES];
   Pattern patterns[PATTERNS];
 } File;
+
+static File the_file;
+
+EXPORT("file") File *file_record(void) { return &the_file; }
 
 /* ---- strings ------------------------------------------------------------------------------------------------- */
 
@@ -537,18 +547,20 @@ static bool keep_id(File *file, uint32_t index) {
   return false;
 }
 
-/* Read the rows of a body of `size` bytes; the lines that are blank are no rows. DOUBT: an id may stand twice, or
+/* Read the rows of the body; lines that are blank are no rows. It is doubtful where an id may stand twice, or where
    there was no room. */
-EXPORT("read_rows") int read_rows(File *file, uint32_t size) {
-  Text end = file->body + size, at = file->body;
-  if (size >= 3 && same(at, "\xef\xbb\xbf", 3)) at += 3;
+EXPORT("read_rows") void read_rows(void) {
+  File *file = &the_file;
+  Text end = file->body + file->body_size, at = file->body;
+  file->is_doubtful = 1;
+  if (file->body_size >= 3 && same(at, "\xef\xbb\xbf", 3)) at += 3;
   for (int32_t line = 1; at < end; line++) {
     Text first = past_blanks(at);
     if (*first == '\n') {
       at = first + 1;
       continue;
     }
-    if (file->row_count == file->row_room) return DOUBT;
+    if (file->row_count == file->row_room) return;
     uint32_t index = file->row_count++, span_first = file->span_count;
     Row *row = &file->rows[index];
     const Row unread = {.offset = at - file->body, .line = line, .choices = 1, .span_first = (int32_t)span_first};
@@ -556,7 +568,7 @@ EXPORT("read_rows") int read_rows(File *file, uint32_t size) {
     Text stop = past_row(file, row, at);
     if (stop) {
       row->span_count = (int32_t)(file->span_count - span_first);
-      if (!keep_id(file, index)) return DOUBT;
+      if (!keep_id(file, index)) return;
     } else {
       *row = unread;
       file->span_count = span_first;
@@ -565,16 +577,7 @@ EXPORT("read_rows") int read_rows(File *file, uint32_t size) {
     row->size = (int32_t)(stop - at) - (stop > at && stop[-1] == '\r');
     at = stop + 1;
   }
-  return DONE;
-}
-
-EXPORT("count_lines") uint32_t count_lines(Text body, uint32_t size) {
-  const v128_t feeds = wasm_i8x16_splat('\n');
-  uint32_t count = 0;
-  /* the padding is zeros */
-  for (uint32_t place = 0; place <= size; place += 16)
-    count += (uint32_t)__builtin_popcount(wasm_i8x16_bitmask(wasm_i8x16_eq(wasm_v128_load(body + place), feeds)));
-  return count;
+  file->is_doubtful = 0;
 }
 
 /* ---- weights ------------------------------------------------------------------------------------------------- */
@@ -669,11 +672,11 @@ static void add_escaped(Sum *sum, Text at, uint32_t size) {
 }
 
 /* Weigh the strings of known rows: tokens x 8,192 and the bytes of their text, two numbers a row. */
-EXPORT("weigh_rows")
-void weigh_rows(const File *file, const int32_t *which, uint32_t count, const int16_t *weights, int64_t *sums) {
-  for (uint32_t index = 0; index < count; index++) {
-    const Row *row = &file->rows[which[index]];
-    Sum sum = {.weights = weights};
+EXPORT("weigh_rows") void weigh_rows(void) {
+  const File *file = &the_file;
+  for (uint32_t index = 0; index < file->which_count; index++) {
+    const Row *row = &file->rows[file->which[index]];
+    Sum sum = {.weights = file->weights};
     for (int32_t span = row->span_first; span < row->span_first + row->span_count; span++) {
       const Span *text = &file->spans[span];
       add_byte(&sum, 0);
@@ -681,7 +684,7 @@ void weigh_rows(const File *file, const int32_t *which, uint32_t count, const in
       add_byte(&sum, 0);
     }
     if (sum.is_open) add_byte(&sum, 0);
-    sums[2 * index] = sum.sum;
-    sums[2 * index + 1] = sum.text_bytes;
+    file->sums[2 * index] = sum.sum;
+    file->sums[2 * index + 1] = sum.text_bytes;
   }
 }
