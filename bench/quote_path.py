@@ -1,6 +1,7 @@
 """The quote, as the server sees it (``Server-Timing`` total) and as a client on loopback sees it.
 
-Floor: ``orjson.loads`` of each line of the same bytes, in this process, in turns with the calls.
+Floor: ``orjson.loads`` of each line of the same bytes, in this process, in turns with the calls. For one row: an empty
+view behind the same server and middleware.
 """
 
 from __future__ import annotations
@@ -9,49 +10,56 @@ import http.client
 
 import orjson
 
-from bench.files import mixed_rows
+from bench.files import lively_rows, mixed_rows
 from bench.measure import show, spans_ms
 from bench.product import Product, running_product
 
-_CASES = (("1,200 mixed rows, 1 MB", 1_200, 830, 40), ("5,000 mixed rows, 8 MB", 5_000, 1_650, 15))
+_CALL_COUNT, _LARGE_CALL_COUNT, _SMALL_CALL_COUNT = 60, 20, 200
+_LARGE_BYTES = 3_000_000
 
 
 def run() -> None:
-    """Print both figures for both sizes."""
+    """Print both figures for all sizes."""
     with running_product() as product:
-        for name, row_count, bytes_per_row, call_count in _CASES:
-            _measure(product, name, mixed_rows(row_count, bytes_per_row=bytes_per_row), call_count)
+        _measure(product, "1,200 mixed rows, 1 MB", mixed_rows(1_200, bytes_per_row=830))
+        _measure(product, "1,200 lively rows, 1 MB", lively_rows(1_200, bytes_per_row=830))
+        _measure(product, "5,000 mixed rows, 8 MB", mixed_rows(5_000, bytes_per_row=1_650))
+        _measure_one_row(product, mixed_rows(1, bytes_per_row=830))
 
 
-def _measure(product: Product, name: str, body: bytes, call_count: int) -> None:
+def _measure(product: Product, name: str, body: bytes) -> None:
     lines = body.splitlines()
-    server: list[float] = []
     connection = product.client()
-
-    def quote() -> None:
-        connection.request(
-            "POST",
-            "/v1/quotes/model",
-            body,
-            {"Authorization": f"Bearer {product.api_key}", "Content-Type": "text/plain"},
-        )
-        answer = connection.getresponse()
-        content = answer.read()
-        assert answer.status == http.HTTPStatus.CREATED, content[:300]
-        server.append(float(answer.headers["Server-Timing"].rpartition("dur=")[2]))
+    server: list[float] = []
 
     def floor() -> None:
         for line in lines:
             orjson.loads(line)
 
+    for _ in range(3):
+        product.quote(connection, body)
     floor_spans: list[float] = []
     client_spans: list[float] = []
-    for _ in range(3):
-        quote()
-    server.clear()
-    for _ in range(call_count):
+    for _ in range(_CALL_COUNT if len(body) < _LARGE_BYTES else _LARGE_CALL_COUNT):
         floor_spans += spans_ms(floor, count=1, warm_up_count=0)
-        client_spans += spans_ms(quote, count=1, warm_up_count=0)
+        client_spans += spans_ms(lambda: server.append(product.quote(connection, body)), count=1, warm_up_count=0)
     floor_name = "orjson.loads a line"
     show(f"quote, server: {name}", server, floor_spans, floor_name=floor_name)
     show(f"quote, client: {name}", client_spans, floor_spans, floor_name=floor_name)
+
+
+def _measure_one_row(product: Product, body: bytes) -> None:
+    connection = product.client()
+
+    def empty() -> None:
+        connection.request("GET", "/healthz", headers={"Authorization": f"Bearer {product.api_key}"})
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == http.HTTPStatus.OK
+
+    empty_spans: list[float] = []
+    client_spans: list[float] = []
+    for _ in range(_SMALL_CALL_COUNT):
+        empty_spans += spans_ms(empty, count=1, warm_up_count=0)
+        client_spans += spans_ms(lambda: product.quote(connection, body), count=1, warm_up_count=0)
+    show("quote, client: one row", client_spans, empty_spans, floor_name="an empty view")

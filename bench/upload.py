@@ -12,8 +12,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
-
 from bench.files import mixed_rows
 from bench.measure import show, spans_ms
 from bench.product import Product, running_product
@@ -35,12 +33,12 @@ def run() -> None:
     content = (rows * (_SIZE_BYTES // len(rows) + 1))[:_SIZE_BYTES]
     with running_product() as product, tempfile.TemporaryDirectory(prefix="lanehouse-bench-") as folder:
         _upload(product, content[:_PIECE_BYTES])
-        before_megabytes = _watch(product)
+        before_megabytes = product.watch_memory()
         uploads, floor = [], []
         for _ in range(_CALL_COUNT):
             floor += spans_ms(lambda: _copy(content, Path(folder) / "copy"), count=1, warm_up_count=0)
             uploads += spans_ms(lambda: _upload(product, content), count=1, warm_up_count=0)
-        grown_megabytes = _peak_megabytes(product) - before_megabytes
+        grown_megabytes = product.peak_megabytes() - before_megabytes
     show("upload, 100 MB", uploads, floor, floor_name="a copy with SHA-256")
     print(f"upload, 100 MB: the web server's memory grew by {grown_megabytes:.0f} MB")
 
@@ -75,24 +73,3 @@ def _upload(product: Product, content: bytes) -> None:
     said = answer.read()
     connection.close()
     assert answer.status == http.HTTPStatus.OK, said[:300]
-
-
-def _server(product: Product) -> list[int]:
-    web = psutil.Process(product.web_pid)
-    return [each.pid for each in (web, *web.children(recursive=True))]
-
-
-def _watch(product: Product) -> float:
-    """Begin to watch for the highest memory, and give what there is now."""
-    for pid in _server(product):
-        Path(f"/proc/{pid}/clear_refs").write_text("5")
-    return sum(_megabytes(pid, "VmRSS") for pid in _server(product))
-
-
-def _peak_megabytes(product: Product) -> float:
-    return sum(_megabytes(pid, "VmHWM") for pid in _server(product))
-
-
-def _megabytes(pid: int, name: str) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:")) / 1024

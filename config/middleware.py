@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from accounts.models import User
 from accounts.services.sign_in import address_of
 from ground import clock
 from ground.ids import new_public_id
+from routing.api.answers import STARTED_NS
 
 type_of_next = Callable[[HttpRequest], HttpResponseBase]
 
@@ -25,7 +27,7 @@ _SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class RequestIdMiddleware:
-    """Names each request: the client's ``x-request-id`` where it is harmless, else one of ours."""
+    """Notes when a request came, and names it: the client's ``x-request-id`` where it is harmless, else one of ours."""
 
     def __init__(self, get_response: type_of_next) -> None:
         self._get_response = get_response
@@ -35,6 +37,7 @@ class RequestIdMiddleware:
         given = request.headers.get("x-request-id", "")
         request_id = given if _SAFE_REQUEST_ID.fullmatch(given) else new_public_id("req_", clock.now())
         request.META["lanehouse.request_id"] = request_id
+        request.META[STARTED_NS] = time.perf_counter_ns()
         response = self._get_response(request)
         response["x-request-id"] = request_id
         return response

@@ -121,8 +121,10 @@ def child_specs(state: StateDir, found: Addresses, options: Options, stand_ins: 
             *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", options.host),
             *("--port", str(options.port), "--workers", str(options.web_workers), "--http", "1"),
             *("--blocking-threads", str(options.web_threads), "--respawn-failed-workers", "--no-ws"),
-            *("--workers-kill-timeout", "8", "config.wsgi:application"),
+            *("--workers-kill-timeout", "8", "config.serving:application"),
         ),
+        # Each of many threads would keep the memory of the largest file that it has read.
+        environment={"MALLOC_ARENA_MAX": "1"},
         stop_seconds=10,
     )
     engine = ChildSpec(

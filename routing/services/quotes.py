@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import orjson
 from django.conf import settings
+from django.db import connection
 
 from accounts.selectors import Caller
 from billing.selectors import wallet
@@ -39,6 +40,8 @@ from routing.unpriced import unpriced_answer
 # An accept may be on its way when a quote expires.
 PAYLOAD_KEPT_AFTER_EXPIRY: Final = timedelta(hours=1)
 _PLANNING_WAIT_SECONDS = 10
+# Writing less is done before a thread would have begun.
+_STORED_BESIDE_BYTES = 65_536
 _planning = threading.BoundedSemaphore(settings.QUOTE_PLACES)
 _writers_lock = threading.Lock()
 _writers: ThreadPoolExecutor | None = None
@@ -70,8 +73,8 @@ def create_quote(*, caller: Caller, body: bytes, workflow: WorkflowProfile) -> M
     now = clock.now()
     quote_id = new_public_id("qt_", now)
     at = created_at_of(quote_id)
-    # Writing releases the interpreter lock, so it overlaps with the parsing. A refused file is removed again.
-    written = _pool().submit(store_payload, quote_id, body)
+    # A refused file is removed again.
+    written = _begin_storing(quote_id, body)
     try:
         catalog, learned = _known_to(caller, workflow)
         with _place_for_planning():
@@ -90,11 +93,11 @@ def create_quote(*, caller: Caller, body: bytes, workflow: WorkflowProfile) -> M
     stored_ns = time.perf_counter_ns()
     expires_at = at + settings.QUOTE_LIFETIME
     answer = frozen_answer(quote_id, plan, expires_at)
-    Quote.objects.create(
+    _insert_quote(
         public_id=quote_id,
         created_at=at,
-        organisation=caller.organisation,
-        api_key=caller.api_key,
+        organisation_id=caller.organisation.pk,
+        api_key_id=caller.api_key.pk if caller.api_key else None,
         workflow=workflow.name,
         status=QuoteStatus.READY,
         expires_at=expires_at,
@@ -102,6 +105,7 @@ def create_quote(*, caller: Caller, body: bytes, workflow: WorkflowProfile) -> M
         endpoint=plan.endpoint.value,
         row_count=plan.row_count,
         body_size_bytes=len(body),
+        input_file_id="",
         input_tokens=plan.estimate.input_tokens,
         answer=orjson.dumps(answer),
         plan=pin(plan, catalog).to_bytes(),
@@ -148,6 +152,25 @@ def _place_for_planning() -> Iterator[None]:
         yield
     finally:
         _planning.release()
+
+
+def _begin_storing(quote_id: str, body: bytes) -> Future[None]:
+    """Store a payload; a long one in a thread beside, for writing and the compiled pass leave the interpreter free."""
+    if len(body) > _STORED_BESIDE_BYTES:
+        return _pool().submit(store_payload, quote_id, body)
+    stored: Future[None] = Future()
+    store_payload(quote_id, body)
+    stored.set_result(None)
+    return stored
+
+
+def _insert_quote(**row: Any) -> None:  # noqa: ANN401 -- columns of every type
+    """Insert a row of :class:`Quote`; Django's own way around the statement takes as long as the statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {Quote._meta.db_table} ({', '.join(row)}) VALUES ({', '.join(['%s'] * len(row))})",  # noqa: S608, SLF001 -- our own names
+            [*row.values()],
+        )
 
 
 def _pool() -> ThreadPoolExecutor:

@@ -18,7 +18,7 @@ from routing.schemas import QuoteOut
 from tests.api.world import Api, lines_of, row
 from tests.harness.clock import Clock
 
-STEPS = ["read", "parse", "resolve", "estimate", "score", "split", "price", "store", "persist", "total"]
+STEPS = ["admit", "read", "parse", "resolve", "estimate", "score", "split", "price", "store", "persist", "total"]
 
 
 def hello() -> bytes:

@@ -35,7 +35,7 @@ def serving(test_server: TestServer) -> Iterator[tuple[str, int]]:
         port: int = free.getsockname()[1]
     command = [
         *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", "127.0.0.1", "--port", str(port)),
-        *("--workers", "1", "--http", "1", "--blocking-threads", "16", "--no-ws", "config.wsgi:application"),
+        *("--workers", "1", "--http", "1", "--blocking-threads", "16", "--no-ws", "config.serving:application"),
     ]
     environment = {
         **os.environ,
