@@ -17,6 +17,7 @@ from accounts.models import Organisation, OrganisationKind, User
 from billing.adjustments import models as _adjustments  # noqa: F401 -- Django finds an app's models through this module
 from billing.books import models as _books  # noqa: F401 -- the same
 from billing.domain.records import AttemptOutcome, HoldState, LineKind
+from billing.exports import models as _exports  # noqa: F401 -- Django finds an app's models through this module
 from billing.reconciliation import models as reconciliation  # noqa: F401 -- Django looks for an app's models here
 
 

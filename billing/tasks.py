@@ -10,6 +10,7 @@ from celery import shared_task
 from billing.adjustments import services as adjustments
 from billing.books import services as books
 from billing.reconciliation.services import matching, reading
+from billing.services import exports
 
 _TURN_SECONDS = 20.0
 
@@ -49,3 +50,15 @@ def take_snapshot() -> None:
 def prove_ledger() -> None:
     """Prove all books each day, and when it was asked for."""
     books.prove_when_due()
+
+
+@shared_task(name="billing.write_exports")
+def write_exports() -> None:
+    """Write exports that are too large to be waited for."""
+    _while_due(exports.write_next_export)
+
+
+@shared_task(name="billing.sweep_exports")
+def sweep_exports() -> None:
+    """Remove the bytes of exports whose time is over."""
+    _while_due(exports.sweep_exports)

@@ -5,7 +5,7 @@ from django.urls import path
 from billing.adjustments import views as adjustments
 from billing.books import views as books
 from billing.books import wallet_views
-from billing.views import receipts, usage, wallet
+from billing.views import exports, receipts, usage, wallet
 
 app_name = "billing"
 urlpatterns = [
@@ -27,4 +27,16 @@ urlpatterns = [
     path("fin/ledger/health/", books.ledger_health, name="ledger-health"),
     path("fin/wallets/", wallet_views.wallet_list, name="wallet-list"),
     path("fin/wallets/<str:organisation_id>/top-up/", wallet_views.wallet_top_up, name="wallet-top-up"),
+    *(
+        path(f"{start}exports/{tail}", getattr(exports, f"{views}_{page}"), name=f"{prefix}-{page}")
+        for start, views, prefix in (("app/", "export", "export"), ("fin/", "house", "house-export"))
+        for tail, page in (
+            ("", "list"),
+            ("new", "new"),
+            ("<str:export_id>/", "detail"),
+            ("<str:export_id>/cancel", "cancel"),
+            ("<str:export_id>/file", "file"),
+            ("<str:export_id>/metadata", "metadata"),
+        )
+    ),
 ]

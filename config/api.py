@@ -17,6 +17,7 @@ from ninja.renderers import BaseRenderer
 from accounts.audit import acts_with
 from accounts.once import AnsweredBefore
 from billing.api import router as billing_router
+from billing.exports.api import router as exports_router
 from billing.usage.api import router as usage_router
 from catalog.api import router as catalog_router
 from config.door import with_doors
@@ -143,5 +144,6 @@ api.add_decorator(claiming, mode="operation")
 api.add_router("", routing_router)
 api.add_router("", billing_router)
 api.add_router("", usage_router)
+api.add_router("", exports_router)
 api.add_router("", catalog_router)
 api.add_router("", webhooks_router)

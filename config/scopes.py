@@ -21,6 +21,7 @@ _SCOPE_OF: Final[dict[str, Scope | None]] = {
     "wallet": Scope.READ,
     "receipts": Scope.READ,
     "usage": Scope.READ,
+    "exports": Scope.READ,
     "models": None,
 }
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})

@@ -77,6 +77,7 @@ def _finance_links() -> list[dict[str, str]]:
         _link("invoices", "Invoices", "reconciliation:invoice-list", "file-invoice", "g n"),
         _link("breaks", "Breaks", "reconciliation:break-list", "alert-triangle", "g x"),
         _link("periods", "Periods", "reconciliation:period-list", "check", "g p"),
+        _link("house-exports", "Finance exports", "billing:house-export-list", "download", ""),
         _link("finance-audit", "Finance audit", "accounts:finance-audit", "shield-check", ""),
     ]
 
@@ -91,6 +92,7 @@ def _customer_links(membership: Membership) -> list[dict[str, str]]:
     links.append(_link("accuracy", "Accuracy", "routing:accuracy", "check", "g y"))
     if may_read_money(membership):
         links.append(_link("receipts", "Receipts", "billing:receipt-list", "receipt", "g r"))
+        links.append(_link("exports", "Exports", "billing:export-list", "download", "g v"))
     links.append(_link("wallet", "Wallet", "billing:wallet", "wallet", "g m"))
     links.append(_link("workflows", "Workflows", "routing:workflow-list", "scale", "g f"))
     links.append(_link("webhooks", "Webhooks", "webhooks:endpoint-list", "webhook", "g w"))

@@ -10,6 +10,7 @@ from accounts.models import MemberRole, Membership
 from accounts.pages import region_asked_for, role_page
 from accounts.zones import zone_of
 from billing import selectors
+from billing.exports.scope import ExportKind
 from billing.forms import ReceiptFilterForm
 from billing.models import Receipt
 from billing.receipt_csv import receipt_csv
@@ -49,6 +50,7 @@ def receipt_list(request: HttpRequest, membership: Membership) -> HttpResponse:
         "is_first_page": after is None,
         "newest_url": request.path + form.query(),
         "older_url": request.path + form.query(after=page[-1].public_id) if has_more else "",
+        "export_url": shown.export_url(membership, ExportKind.RECEIPTS, form.chosen()),
     }
     is_region = region_asked_for(request) == _REGION
     return render(request, f"billing/{'_' if is_region else ''}receipt_list.html", context)

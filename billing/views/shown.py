@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from urllib.parse import urlencode
+
+from django.urls import reverse
 
 from accounts.models import MemberRole, Membership
 from billing.domain.records import LineKind, StatementLine
+from billing.exports.scope import ExportKind
 from billing.forms import MOVEMENT_WORDS
 from billing.models import Receipt, ReceiptLine, TransactionKind
 
@@ -34,6 +38,13 @@ def may_read_a_receipt(membership: Membership) -> bool:
 def may_read_money(membership: Membership) -> bool:
     """Say whether a member may read all receipts and the statement."""
     return membership.role in _READERS_OF_MONEY
+
+
+def export_url(membership: Membership, kind: ExportKind, filters: Mapping[str, str]) -> str:
+    """Give the address that exports what is on screen; empty for members who may not."""
+    if not may_read_money(membership):
+        return ""
+    return f"{reverse('billing:export-new')}?{urlencode({'of': kind.value, **filters})}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

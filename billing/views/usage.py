@@ -12,8 +12,10 @@ from django.views.decorators.http import require_safe
 from accounts.models import Membership, Organisation
 from accounts.pages import member_page, region_asked_for
 from accounts.zones import reporting_zone_of
+from billing.exports.scope import ExportKind
 from billing.usage.forms import UsageFilterForm
 from billing.usage.reading import Dimension, batch_usage_page, last_usage_before, usage_rows
+from billing.views import shown
 from billing.views.usage_shown import bars_of, cuts_of, groups_of, receipt_place, total_of
 from ground import clock
 from ground.errors import NotFound
@@ -35,6 +37,9 @@ def usage_page(request: HttpRequest, membership: Membership) -> HttpResponse:
     if form.is_valid():
         since, until = form.days(clock.now().astimezone(zone).date())
         context |= {"since": since, "until": until, "chips": form.chips(without=frozenset({"by"}))}
+        days = {"since": since.isoformat(), "until": until.isoformat()}
+        named = {name: value for name, value in form.chosen().items() if name in {"model", "key", "lane"}}
+        context["export_url"] = shown.export_url(membership, ExportKind.USAGE, {**days, **named})
         try:
             context |= _usage(request, organisation, form, since, until)
         except NotFound as error:

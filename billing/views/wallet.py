@@ -15,6 +15,7 @@ from accounts.models import Membership
 from accounts.pages import member_page, region_asked_for
 from accounts.zones import reporting_zone_of, zone_of
 from billing.domain.records import StatementLine
+from billing.exports.scope import ExportKind
 from billing.forms import StatementFilterForm
 from billing.movements import statement
 from billing.selectors import held_batch_count, wallet
@@ -88,4 +89,5 @@ def _statement(request: HttpRequest, membership: Membership) -> dict[str, Any]:
         "is_first_page": after is None,
         "newest_url": request.path + form.query(),
         "older_url": request.path + form.query(after=page[-1].key) if has_more else "",
+        "export_url": shown.export_url(membership, ExportKind.LEDGER, form.chosen()),
     }

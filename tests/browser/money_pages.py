@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from accounts.models import Organisation
+from billing.exports.models import Export
+from billing.services.exports import ExportWish, create_export
 from billing.services.settlement import settle_batch
 from billing.services.wallets import record_top_up
 from ground import clock
@@ -70,7 +73,66 @@ def _some_usage(world: World) -> str:
     return "/app/usage/"
 
 
+def _exports(world: World) -> str:
+    _some_usage(world)
+    for kind in ("usage", "focus"):
+        create_export(world.tenant.organisation, ExportWish(kind=kind, file_format="csv", filters={}))
+    return "/app/exports/"
+
+
+def _export(world: World) -> str:
+    _some_usage(world)
+    wish = ExportWish(kind="focus", file_format="parquet", first_day=clock.now().date() - timedelta(days=20))
+    return f"/app/exports/{create_export(world.tenant.organisation, wish).public_id}/"
+
+
+def _export_that_waits(world: World) -> str:
+    export = create_export(world.tenant.organisation, ExportWish(kind="usage", file_format="csv"))
+    Export.objects.filter(pk=export.pk).update(
+        state="running",
+        due_at=clock.now(),
+        finished_at=None,
+        sha256=None,
+        size_bytes=None,
+        row_count=None,
+        blob_name="",
+        expected_count=1_000_000,
+        done_count=420_000,
+    )
+    return f"/app/exports/{export.public_id}/"
+
+
+def _house_export(world: World) -> str:
+    _some_usage(world)
+    return f"/fin/exports/{create_export(None, ExportWish(kind='journal', file_format='beancount')).public_id}/"
+
+
+_OF_EXPORTS: dict[Role, int] = {"nobody": 302, "viewer": 403, "operator": 404}
+_OF_FINANCE: dict[Role, int] = {"nobody": 302, "admin": 404, "operator": 403}
+
+
+def _exports_page(name: str, page: str, make: Callable[[World], str]) -> PageCase:
+    return PageCase(name=name, url_name=f"billing:export-{page}", seen_by="admin", make=make, others=_OF_EXPORTS)
+
+
+def _finance_page(name: str, page: str, make: Callable[[World], str]) -> PageCase:
+    return PageCase(
+        name=name, url_name=f"billing:house-export-{page}", seen_by="finance", make=make, others=_OF_FINANCE
+    )
+
+
+OF_EXPORTS = (
+    _exports_page("no exports", "list", lambda _world: "/app/exports/"),
+    _exports_page("exports", "list", _exports),
+    _exports_page("new export", "new", lambda _world: "/app/exports/new?of=usage&since=2026-11-01&model=gpt-4o"),
+    _exports_page("export", "detail", _export),
+    _exports_page("export that is written", "detail", _export_that_waits),
+    _finance_page("exports of finance", "list", lambda world: _house_export(world)[:13]),
+    _finance_page("new export of finance", "new", lambda _world: "/fin/exports/new"),
+    _finance_page("export of finance", "detail", _house_export),
+)
 OF_MONEY = (
+    *OF_EXPORTS,
     PageCase(
         name="usage",
         url_name="billing:usage",
@@ -116,4 +178,12 @@ OF_MONEY = (
     PageCase(name="wallet that owes", url_name="billing:wallet", seen_by="admin", make=_wallet_that_owes),
     PageCase(name="wallet for a viewer", url_name="billing:wallet", seen_by="viewer", make=lambda _world: _WALLET),
 )
-NOT_OF_MONEY = {"billing:receipt-csv": "a download", "billing:receipt-json": "a download"}
+NOT_OF_MONEY = {
+    "billing:receipt-csv": "a download",
+    "billing:receipt-json": "a download",
+    **{
+        f"billing:{prefix}-{page}": why
+        for prefix in ("export", "house-export")
+        for page, why in (("file", "a download"), ("metadata", "a download"), ("cancel", "a form's target"))
+    },
+}

@@ -1,0 +1,77 @@
+"""Asking for an export on a page: what, in which format and zone; days and filters come along from the screen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from billing.exports.scope import FILTERS_OF_CUSTOMERS, FILTERS_OF_THE_HOUSE, ExportFormat, ExportKind, formats_of
+from billing.services.exports import ExportWish
+from ground.filters import DaysForm
+
+KIND_WORDS = {
+    ExportKind.LEDGER: "Ledger",
+    ExportKind.USAGE: "Usage",
+    ExportKind.RECEIPTS: "Receipts, line by line",
+    ExportKind.FOCUS: "FOCUS 1.2 (cost and usage)",
+    ExportKind.JOURNAL: "Journal for beancount",
+}
+FORMAT_WORDS = {
+    ExportFormat.CSV: "CSV",
+    ExportFormat.JSONL: "JSON Lines",
+    ExportFormat.PARQUET: "Parquet",
+    ExportFormat.BEANCOUNT: "beancount",
+}
+FILTER_WORDS = {
+    "kind": "Kind",
+    "model": "Model",
+    "key": "Key",
+    "lane": "Lane",
+    "text": "Text",
+    "state": "State",
+    "organisation": "Organisation",
+    "account": "Account",
+}
+# What the service calls a field, and what the form does.
+FIELD_OF = {"kind": "of", "format": "written_as", "since": "since", "until": "until", "zone": "zone"}
+
+
+class ExportForm(DaysForm):
+    """An export to be made. ``of`` is its kind: screens have filters by that name."""
+
+    of = forms.ChoiceField(label="What")
+    written_as = forms.ChoiceField(label="Format", choices=[(each.value, FORMAT_WORDS[each]) for each in FORMAT_WORDS])
+    zone = forms.CharField(label="Days in", max_length=64, help_text="A time zone such as UTC or Asia/Kathmandu.")
+    field_order = ("of", "written_as", "since", "until", "zone")
+
+    def __init__(self, *args: Any, is_of_the_house: bool, **named: Any) -> None:  # noqa: ANN401 -- as forms have it
+        """Offer the kinds of a customer, or those of the house, with a hidden field for each filter."""
+        super().__init__(*args, **named)
+        known = FILTERS_OF_THE_HOUSE if is_of_the_house else FILTERS_OF_CUSTOMERS
+        self.fields["of"] = forms.ChoiceField(label="What", choices=[(kind.value, KIND_WORDS[kind]) for kind in known])
+        if not is_of_the_house:
+            self.fields["written_as"] = forms.ChoiceField(
+                label="Format", choices=[(each.value, FORMAT_WORDS[each]) for each in formats_of(ExportKind.LEDGER)]
+            )
+        self._names = sorted(set().union(*known.values()))
+        for name in self._names:
+            self.fields[name] = forms.CharField(
+                label=FILTER_WORDS[name], required=False, max_length=200, widget=forms.HiddenInput
+            )
+
+    def carried(self) -> list[tuple[str, str]]:
+        """Give the filters that came along from a screen, in words."""
+        return [(FILTER_WORDS[name], value) for name in self._names if (value := self[name].value())]
+
+    def wish(self) -> ExportWish:
+        """Give what a valid form asks for."""
+        cleaned = self.cleaned_data
+        return ExportWish(
+            kind=cleaned["of"],
+            file_format=cleaned["written_as"],
+            first_day=cleaned["since"],
+            last_day=cleaned["until"],
+            zone=cleaned["zone"],
+            filters={name: cleaned[name] for name in self._names if cleaned[name]},
+        )

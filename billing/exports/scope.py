@@ -1,0 +1,70 @@
+"""What an export is of: kind, whose, which days in which zone, and the filters of the screen."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+
+class ExportKind(enum.StrEnum):
+    """What is exported."""
+
+    LEDGER = "ledger"
+    USAGE = "usage"
+    RECEIPTS = "receipts"
+    FOCUS = "focus"
+    JOURNAL = "journal"
+
+
+class ExportFormat(enum.StrEnum):
+    """How it is written; the value is the file's ending."""
+
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    BEANCOUNT = "beancount"
+
+
+CONTENT_TYPES = {
+    ExportFormat.CSV: "text/csv; charset=utf-8",
+    ExportFormat.JSONL: "application/jsonl",
+    ExportFormat.PARQUET: "application/vnd.apache.parquet",
+    ExportFormat.BEANCOUNT: "text/plain; charset=utf-8",
+}
+TABULAR = (ExportFormat.CSV, ExportFormat.JSONL, ExportFormat.PARQUET)
+# The house's own kinds among them: customers have no chart of accounts.
+OF_THE_HOUSE_ALONE = frozenset({ExportKind.JOURNAL})
+# By kind: the filters beside days, for a customer and for the house.
+FILTERS_OF_CUSTOMERS: Mapping[ExportKind, frozenset[str]] = {
+    ExportKind.LEDGER: frozenset({"kind"}),
+    ExportKind.USAGE: frozenset({"model", "key", "lane"}),
+    ExportKind.RECEIPTS: frozenset({"text", "state"}),
+    ExportKind.FOCUS: frozenset(),
+}
+FILTERS_OF_THE_HOUSE: Mapping[ExportKind, frozenset[str]] = {
+    ExportKind.LEDGER: frozenset({"kind", "organisation", "account"}),
+    ExportKind.USAGE: frozenset({"organisation", "model", "lane"}),
+    ExportKind.RECEIPTS: frozenset({"organisation", "text", "state"}),
+    ExportKind.FOCUS: frozenset({"organisation"}),
+    ExportKind.JOURNAL: frozenset(),
+}
+
+
+def formats_of(kind: ExportKind) -> tuple[ExportFormat, ...]:
+    """Give the formats that a kind is written in."""
+    return (ExportFormat.BEANCOUNT,) if kind is ExportKind.JOURNAL else TABULAR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportScope:
+    """Half-open from ``since`` to before ``until``. Without an organisation it is the house's: all of its customers."""
+
+    kind: ExportKind
+    organisation_id: int | None
+    since: datetime | None
+    until: datetime | None
+    zone: ZoneInfo
+    filters: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,254 @@
+"""Tables that are exported as they are: the ledger, usage, receipts. One query each, its order and control totals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from billing.exports.columns import Column, ColumnKind
+from billing.exports.scope import ExportKind, ExportScope
+
+# What has a meaning in a pattern.
+_LIKE = re.compile(r"[\\%_]")
+_RECEIPT_STATES = {
+    "final": "NOT EXISTS",
+    "credited": "EXISTS",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlColumn(Column):
+    """A column and the SQL that gives it; amounts as integers of ``per_usd`` to the dollar, by their kind."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A query in parts. ``totals`` are named sums, in SQL that gives USD."""
+
+    columns: tuple[SqlColumn, ...]
+    source: str
+    conditions: tuple[str, ...]
+    order: str
+    totals: Mapping[str, str]
+    values: Mapping[str, Any]
+
+    @property
+    def body(self) -> str:
+        """What follows the columns, without the order."""
+        return f"FROM {self.source} WHERE {' AND '.join(self.conditions) or 'true'}"
+
+
+def table_of(scope: ExportScope) -> Table:
+    """Give the query of a kind that is a table."""
+    makers = {ExportKind.LEDGER: _ledger, ExportKind.USAGE: _usage, ExportKind.RECEIPTS: _receipts}
+    return makers[scope.kind](scope)
+
+
+def usd(sql: str, places: int = 6) -> str:
+    """Give SQL of an integer of micro-USD, or of 10 to the minus ``places``, as numeric USD with that many decimals."""
+    return f"(({sql}) * 0.{'0' * (places - 1)}1)::numeric(38, {places})"
+
+
+def _text(name: str, sql: str) -> SqlColumn:
+    return SqlColumn(name=name, kind=ColumnKind.TEXT, sql=sql)
+
+
+def _integer(name: str, sql: str) -> SqlColumn:
+    return SqlColumn(name=name, kind=ColumnKind.INTEGER, sql=sql)
+
+
+def _usd(name: str, sql: str) -> SqlColumn:
+    return SqlColumn(name=name, kind=ColumnKind.USD, sql=usd(sql))
+
+
+def _instants(name: str, sql: str, scope: ExportScope) -> tuple[SqlColumn, SqlColumn]:
+    """Give an instant in UTC, and as the clocks of the export's zone show it, which the name says."""
+    local = f"to_char({sql} AT TIME ZONE %(zone)s, 'YYYY-MM-DD HH24:MI:SS')"
+    return (
+        SqlColumn(name=f"{name}_utc", kind=ColumnKind.INSTANT, sql=sql),
+        _text(f"{name} {scope.zone.key}", local),
+    )
+
+
+def _made(
+    scope: ExportScope,
+    columns: tuple[SqlColumn, ...],
+    source: str,
+    conditions: Mapping[str, str],
+    order: str,
+    totals: Mapping[str, str],
+) -> Table:
+    """Put a table together: of the conditions, those whose name the scope has a value for."""
+    values = {
+        "organisation_id": scope.organisation_id,
+        "since": scope.since,
+        "until": scope.until,
+        "zone": scope.zone.key,
+        **scope.filters,
+    }
+    if "text" in values:
+        escaped = _LIKE.sub(r"\\\g<0>", str(values["text"]))
+        values["text_like"] = f"%{escaped}%"
+    return Table(
+        columns=columns,
+        source=source,
+        conditions=tuple(sql for name, sql in conditions.items() if name == "" or values.get(name) is not None),
+        order=order,
+        totals=totals,
+        values=values,
+    )
+
+
+def _ledger(scope: ExportScope) -> Table:
+    return _ledger_of_the_house(scope) if scope.organisation_id is None else _statement(scope)
+
+
+def _statement(scope: ExportScope) -> Table:
+    """Give a wallet's movements with their running balance, as its statement shows them."""
+    return _made(
+        scope,
+        (
+            _text("entry", "header.business_key"),
+            *_instants("booked_at", "header.booked_at", scope),
+            SqlColumn(name="effective_at_utc", kind=ColumnKind.INSTANT, sql="header.effective_at"),
+            _text("kind", "header.kind"),
+            _text("reference", "header.reference"),
+            _text("receipt_id", "receipt.public_id"),
+            _usd("amount_usd", "leg.amount_micro_usd"),
+            _usd("balance_usd", "leg.balance_micro_usd"),
+        ),
+        """(
+            SELECT leg.id, leg.transaction_id, leg.amount_micro_usd,
+                   sum(leg.amount_micro_usd) OVER (ORDER BY leg.id) AS balance_micro_usd
+            FROM billing_ledgerleg leg JOIN billing_ledgeraccount account ON account.id = leg.account_id
+            WHERE account.organisation_id = %(organisation_id)s AND account.kind = 'customer_wallet'
+        ) AS leg
+        JOIN billing_ledgertransaction header ON header.id = leg.transaction_id
+        LEFT JOIN billing_receipt receipt ON receipt.transaction_id = header.id""",
+        {
+            "since": "header.booked_at >= %(since)s",
+            "until": "header.booked_at < %(until)s",
+            "kind": "header.kind = %(kind)s",
+        },
+        "leg.id",
+        {"amount_usd": usd("sum(leg.amount_micro_usd)")},
+    )
+
+
+def _ledger_of_the_house(scope: ExportScope) -> Table:
+    """Give every leg of the customers' book, debit and credit apart; test twins have a book of their own."""
+    debit = "CASE WHEN leg.amount_micro_usd < 0 THEN -leg.amount_micro_usd END"
+    credit = "CASE WHEN leg.amount_micro_usd >= 0 THEN leg.amount_micro_usd END"
+    return _made(
+        scope,
+        (
+            _text("entry", "header.business_key"),
+            _integer("leg", "leg.leg_number"),
+            *_instants("booked_at", "header.booked_at", scope),
+            SqlColumn(name="effective_at_utc", kind=ColumnKind.INSTANT, sql="header.effective_at"),
+            _text("kind", "header.kind"),
+            _text("organisation_id", "organisation.public_id"),
+            _text("account", "account.code"),
+            _text("reference", "header.reference"),
+            _usd("debit_usd", debit),
+            _usd("credit_usd", credit),
+        ),
+        """billing_ledgerleg leg
+        JOIN billing_ledgertransaction header ON header.id = leg.transaction_id
+        JOIN billing_ledgeraccount account ON account.id = leg.account_id
+        JOIN accounts_organisation organisation ON organisation.id = header.organisation_id""",
+        {
+            "": "account.book = 'customer'",
+            "since": "header.booked_at >= %(since)s",
+            "until": "header.booked_at < %(until)s",
+            "kind": "header.kind = %(kind)s",
+            "organisation": "organisation.public_id = %(organisation)s",
+            "account": "(account.code = %(account)s OR starts_with(account.code, %(account)s || ':'))",
+        },
+        "leg.id",
+        {"debit_usd": usd(f"sum({debit})"), "credit_usd": usd(f"sum({credit})")},
+    )
+
+
+def _usage(scope: ExportScope) -> Table:
+    return _made(
+        scope,
+        (
+            _text("organisation_id", "organisation.public_id"),
+            _text("batch_id", "fact.batch_public_id"),
+            *_instants("settled_at", "fact.settled_at", scope),
+            _text("api_key_id", "key.public_id"),
+            _text("model", "fact.model_slug"),
+            _text("lane_id", "fact.lane_id"),
+            _integer("requests", "fact.request_count"),
+            _integer("input_tokens", "fact.input_tokens"),
+            _integer("cached_input_tokens", "fact.cached_input_tokens"),
+            _integer("cache_write_tokens", "fact.cache_write_tokens"),
+            _integer("output_tokens", "fact.output_tokens"),
+            _usd("usage_charge_usd", "fact.usage_charge_micro_usd"),
+            _usd("fee_usd", "fact.fee_micro_usd"),
+            _usd("charge_usd", "fact.usage_charge_micro_usd + fact.fee_micro_usd"),
+        ),
+        """usage_fact fact
+        JOIN accounts_organisation organisation ON organisation.id = fact.organisation_id
+        LEFT JOIN accounts_apikey key ON key.id = fact.api_key_id""",
+        {
+            **_whose("fact", scope),
+            "since": "fact.settled_at >= %(since)s"
+            " AND fact.bucket_at >= date_bin('15 minutes', %(since)s, timestamptz '2000-01-01 00:00:00+00')",
+            "until": "fact.settled_at < %(until)s AND fact.bucket_at < %(until)s",
+            "model": "fact.model_slug = %(model)s",
+            "lane": "fact.lane_id = %(lane)s",
+            "key": "key.public_id = %(key)s",
+        },
+        'fact.settled_at, fact.receipt_id, fact.model_slug COLLATE "C", fact.lane_id COLLATE "C"',
+        {"charge_usd": usd("sum(fact.usage_charge_micro_usd + fact.fee_micro_usd)")},
+    )
+
+
+def _receipts(scope: ExportScope) -> Table:
+    """Give receipts line by line."""
+    state = _RECEIPT_STATES.get(scope.filters.get("state", ""))
+    credits_of_it = (
+        "SELECT FROM billing_receiptline own WHERE own.receipt_id = receipt.id AND own.kind = 'ceiling_credit'"
+    )
+    return _made(
+        scope,
+        (
+            _text("organisation_id", "organisation.public_id"),
+            _text("receipt_id", "receipt.public_id"),
+            _text("batch_id", "receipt.batch_public_id"),
+            *_instants("settled_at", "receipt.settled_at", scope),
+            _integer("line", "line.line_number"),
+            _text("lane_id", "line.lane_id"),
+            _text("model", "line.model_slug"),
+            _text("kind", "line.kind"),
+            _integer("tokens", "line.tokens"),
+            _usd("usd_per_1m_tokens", "line.rate_micro_usd_per_mtok"),
+            _usd("amount_usd", "line.amount_micro_usd"),
+            SqlColumn(name="exact_usd", kind=ColumnKind.EXACT_USD, sql=usd("line.exact_pico_usd", 12)),
+        ),
+        """billing_receipt receipt
+        JOIN accounts_organisation organisation ON organisation.id = receipt.organisation_id
+        JOIN billing_receiptline line ON line.receipt_id = receipt.id""",
+        {
+            **_whose("receipt", scope),
+            "since": "receipt.settled_at >= %(since)s",
+            "until": "receipt.settled_at < %(until)s",
+            "text": "(receipt.public_id ILIKE %(text_like)s OR receipt.batch_public_id ILIKE %(text_like)s)",
+            "state": f"{state} ({credits_of_it})" if state else "true",
+        },
+        "receipt.settled_at, receipt.id, line.line_number",
+        {"amount_usd": usd("sum(line.amount_micro_usd)")},
+    )
+
+
+def _whose(row: str, scope: ExportScope) -> dict[str, str]:
+    """Give the conditions of whose rows they are: one organisation's, or those of the house's customers."""
+    if scope.organisation_id is not None:
+        return {"organisation_id": f"{row}.organisation_id = %(organisation_id)s"}
+    return {"": "organisation.kind = 'customer'", "organisation": "organisation.public_id = %(organisation)s"}
