@@ -87,6 +87,7 @@ def _customer_links(membership: Membership) -> list[dict[str, str]]:
         _link("overview", "Overview", "console:customer-overview", "layout-dashboard", "g h"),
         _link("quotes", "Quotes", "routing:quote-list", "tag", "g q"),
         _link("batches", "Batches", "routing:batch-list", "stack-2", "g b"),
+        _link("files", "Files", "routing:file-list", "upload", "g i"),
     ]
     links.append(_link("usage", "Usage", "billing:usage", "chart-bar", "g u"))
     links.append(_link("accuracy", "Accuracy", "routing:accuracy", "check", "g y"))

@@ -1,4 +1,4 @@
-"""Filters of the lists of batches and of a batch's rows, and an operator's decision about an unclear job."""
+"""Filters of the lists of batches, of a batch's rows and of files, and an operator's decision about an unclear job."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ground.filters import DaysForm, ListFilterForm
 from ground.reasons import REASON_MAX_CHARACTERS, REASON_MIN_CHARACTERS
 from routing.accuracy import LearningHistory
 from routing.batch_rows import FAILED, OPEN, SUCCEEDED, RowFilter
+from routing.file_pages import FileFilter
 from routing.models import LearningChoice, ProviderJob, UnclearChoice
 from routing.selectors import BatchFilter
 
@@ -28,6 +29,7 @@ STATE_WORDS = {
 
 # The tabs of a batch's rows, in their order; the numbers of the batch count so too.
 ROW_OUTCOME_WORDS = {"": "All", SUCCEEDED: "Succeeded", FAILED: "Failed", OPEN: "No outcome yet"}
+FILE_STATE_WORDS = {"": "All", "kept": "Kept", "over": "Time is over", "deleted": "Deleted"}
 _LAST_ROW = 2**31 - 1
 
 
@@ -68,6 +70,26 @@ class OperatorBatchFilterForm(BatchFilterForm):
     customer = _search_field("Customer")
     lane = _search_field("Lane")
     field_order = ("text", "customer", "model", "lane", "since", "until", "state")
+
+
+class FileFilterForm(DaysForm):
+    """Which files to show."""
+
+    text = _search_field("Name or id")
+    purpose = forms.ChoiceField(
+        label="Purpose", required=False, choices=[("", "Any"), ("batch", "Input"), ("batch_output", "Output")]
+    )
+    state = forms.ChoiceField(
+        label="State", required=False, choices=list(FILE_STATE_WORDS.items()), widget=forms.HiddenInput
+    )
+    field_order = ("text", "purpose", "since", "until", "state")
+
+    def wanted(self, zone: ZoneInfo) -> FileFilter:
+        """Give what a valid form asks for."""
+        cleaned = self.cleaned_data
+        return FileFilter(
+            text=cleaned["text"], purpose=cleaned["purpose"], state=cleaned["state"], span=self.span(zone)
+        )
 
 
 class RowFilterForm(ListFilterForm):

@@ -1,8 +1,19 @@
-"""Addresses of the pages of quotes, batches and workflows: customers' and operators'."""
+"""Addresses of the pages of quotes, files, batches and workflows: customers' and operators'."""
 
 from django.urls import path
 
-from routing.views import accuracy, batches, cancelling, deciding, files, operators, quotes, rows, workflows
+from routing.views import (
+    accuracy,
+    batches,
+    cancelling,
+    deciding,
+    files,
+    operators,
+    quotes,
+    rows,
+    stored_files,
+    workflows,
+)
 
 app_name = "routing"
 urlpatterns = [
@@ -25,6 +36,12 @@ urlpatterns = [
     path("app/accuracy/", accuracy.accuracy, name="accuracy"),
     path("ops/accuracy/", accuracy.any_accuracy, name="any-accuracy"),
     path("ops/accuracy/<str:model_slug>/", accuracy.learning, name="learning"),
+    path("app/batches/<str:batch_id>/files/delete/", stored_files.batch_files_delete, name="batch-files-delete"),
+    path("app/batches/<str:batch_id>/retry/", quotes.batch_retry, name="batch-retry"),
+    path("app/files/", stored_files.file_list, name="file-list"),
+    path("app/files/<str:file_id>/", stored_files.file_detail, name="file-detail"),
+    path("app/files/<str:file_id>/content", stored_files.file_content, name="file-content"),
+    path("app/files/<str:file_id>/delete/", stored_files.file_delete, name="file-delete"),
     path("ops/batches/", operators.any_batch_list, name="any-batch-list"),
     path("ops/batches/<str:batch_id>/", operators.any_batch_detail, name="any-batch-detail"),
     path("ops/batches/<str:batch_id>/cancel/", cancelling.any_batch_cancel, name="any-batch-cancel"),

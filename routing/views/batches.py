@@ -16,6 +16,7 @@ from billing.selectors import receipt_for_batch
 from billing.views.shown import line_rows, may_read_a_receipt
 from ground import clock
 from ground.errors import NotFound
+from routing.batch_rows import results_are_gone
 from routing.forms import BatchFilterForm
 from routing.models import Batch, BatchStatus, SubLane
 from routing.selectors import (
@@ -27,6 +28,7 @@ from routing.selectors import (
     sub_lanes_of,
     sub_lanes_of_batches,
 )
+from routing.services.retries import can_be_retried
 from routing.views import shown
 from routing.views.cancelling import may_cancel
 from routing.views.files import may_download
@@ -84,6 +86,7 @@ def batch_detail(request: HttpRequest, membership: Membership, batch_id: str) ->
         "active_nav": "batches",
         "may_download": may_download(membership),
         "may_cancel": may_cancel(membership.role, batch),
+        "may_retry": may_download(membership) and can_be_retried(batch),
         "may_read_receipt": may_read_a_receipt(membership),
     }
     response = render(request, "routing/_batch_alone.html" if is_region else "routing/batch_detail.html", context)
@@ -121,6 +124,7 @@ def detail_of(batch: Batch, sub_lanes: list[SubLane], poll: Poll) -> dict[str, A
         "receipt": receipt,
         "receipt_lines": line_rows(receipt) if receipt else (),
         "files": shown.file_rows(batch),
+        "are_gone": results_are_gone(batch),
         "timeline": shown.timeline(batch, sub_lanes),
         "waiting": [row for row in table.rows if row.sub_lane.state == "waiting"],
     }

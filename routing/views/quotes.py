@@ -27,6 +27,7 @@ from routing.selectors import quote_by_id
 from routing.services.batches import accept_quote
 from routing.services.quotes import create_quote, quote_answer
 from routing.services.quotes_by_file import price_upload
+from routing.services.retries import request_retry
 from routing.views.lists import REGION, ROWS_PER_PAGE
 from routing.workflows import newest_versions, workflow_named
 
@@ -145,6 +146,21 @@ def quote_accept(request: HttpRequest, membership: Membership, quote_id: str) ->
         return render(request, "routing/quote_detail.html", context, status=422)
     messages.success(request, "The quote was accepted. Its reservation is held until the batch has ended.")
     return redirect("routing:batch-detail", accepted.batch.public_id)
+
+
+@require_POST
+@role_page(*WRITERS)
+def batch_retry(request: HttpRequest, membership: Membership, batch_id: str) -> HttpResponse:
+    """Ask for a quote of a batch's failed rows and lead to it; where there are none to do again, say why."""
+    caller = Caller(organisation=membership.organisation, api_key=None)
+    try:
+        quote = request_retry(caller=caller, public_id=batch_id)
+    except NotFound as error:
+        raise Http404(error.message) from error
+    except LanehouseError as error:
+        messages.error(request, error.message)
+        return redirect("routing:batch-detail", batch_id)
+    return redirect("routing:quote-detail", quote.public_id)
 
 
 def _found(membership: Membership, quote_id: str) -> Quote:

@@ -17,6 +17,7 @@ from tests.browser.audit_pages import NOT_OF_AUDIT, OF_AUDIT
 from tests.browser.batch_pages import OF_BATCHES
 from tests.browser.cases import PageCase, Role, World
 from tests.browser.console_pages import OF_THE_CONSOLE
+from tests.browser.file_pages import NOT_OF_FILES, OF_FILES
 from tests.browser.fin_pages import OF_FINANCE
 from tests.browser.key_pages import OF_KEYS
 from tests.browser.money_pages import NOT_OF_MONEY, OF_MONEY
@@ -194,6 +195,7 @@ PAGES = (
     *OF_RECONCILIATION,
     *OF_BATCHES,
     *OF_THE_CONSOLE,
+    *OF_FILES,
     *OF_FINANCE,
     *OF_KEYS,
     *OF_MONEY,
@@ -214,6 +216,7 @@ NOT_PAGES = {
     "routing:batch-file": "a download",
     **NOT_OF_AUDIT,
     **NOT_OF_RECONCILIATION,
+    **NOT_OF_FILES,
     **NOT_OF_MONEY,
     **NOT_OF_QUOTES,
 }

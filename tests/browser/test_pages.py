@@ -106,7 +106,7 @@ def test_each_page_has_a_title_of_its_own(new_world: NewWorld) -> None:
             person = world.person(case.seen_by)
             if person is not None:
                 client.force_login(person)
-            found = re.search(r"<title>(.*?)</title>", client.get(case.make(world)).content.decode())
+            found = re.search(r"<title>(.*?)</title>", client.get(case.make(world), follow=True).content.decode())
             assert found
             pages_by_title.setdefault(found.group(1), set()).add(case.url_name)
     assert {title: pages for title, pages in pages_by_title.items() if len(pages) > 1} == {}
