@@ -48,6 +48,12 @@ def catalog_versions() -> tuple[int, int]:
     return models.CatalogVersion.objects.values_list("catalog_version", "sla_version").get(pk=1)
 
 
+def held_versions() -> tuple[int, int]:
+    """Give the versions of the map that this process holds; 0 before it needed one."""
+    held = _held
+    return (held.catalog.version, held.catalog.sla.version) if held is not None else (0, 0)
+
+
 def current_catalog(versions: tuple[int, int] | None = None) -> Catalog:
     """Give the catalog that holds now: this process's map, replaced whole first if its version or a date moved.
 

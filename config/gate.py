@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Final
+from typing import ClassVar, Final
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
@@ -50,32 +50,44 @@ class Gate:
     """
 
     def __init__(self, *, all_places: int, upload_places: int, download_places: int) -> None:
-        self._all = threading.BoundedSemaphore(all_places)
-        self._kinds = {
-            Work.UPLOAD: threading.BoundedSemaphore(upload_places),
-            Work.DOWNLOAD: threading.BoundedSemaphore(download_places),
-        }
+        self._lock = threading.Lock()
+        self._all_places = all_places
+        self._places = {Work.UPLOAD: upload_places, Work.DOWNLOAD: download_places, Work.OTHER: all_places}
+        self._taken = dict.fromkeys(Work, 0)
+        self._refused = dict.fromkeys(Work, 0)
 
     def enter(self, work: Work) -> Callable[[], None] | None:
         """Take a place and give what leaves it, or None when there is none."""
-        if not self._all.acquire(blocking=False):
-            return None
-        kind = self._kinds.get(work)
-        if kind is None:
-            return self._all.release
-        if not kind.acquire(blocking=False):
-            self._all.release()
-            return None
+        with self._lock:
+            if sum(self._taken.values()) >= self._all_places or self._taken[work] >= self._places[work]:
+                self._refused[work] += 1
+                return None
+            self._taken[work] += 1
 
         def leave() -> None:
-            kind.release()
-            self._all.release()
+            with self._lock:
+                self._taken[work] -= 1
 
         return leave
+
+    def load(self) -> dict[str, dict[str, int]]:
+        """Give by kind of work the places, how many are taken now, and how many requests found none so far."""
+        with self._lock:
+            return {
+                work.value: {
+                    "places": self._places[work],
+                    "taken": self._taken[work],
+                    "refused_count": self._refused[work],
+                }
+                for work in Work
+            }
 
 
 class GateMiddleware:
     """Lets a request in, or answers that the server is busy."""
+
+    # A process has one; tests may make others.
+    _gates: ClassVar[list[Gate]] = []
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
@@ -84,6 +96,12 @@ class GateMiddleware:
             upload_places=settings.GATE_UPLOAD_PLACES,
             download_places=settings.GATE_DOWNLOAD_PLACES,
         )
+        self._gates[:] = [self._gate]
+
+    @classmethod
+    def load(cls) -> dict[str, dict[str, int]]:
+        """Give the load of this process's gate; empty before there is one."""
+        return cls._gates[0].load() if cls._gates else {}
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """Answer; a streamed answer keeps its place until it is closed."""

@@ -7,10 +7,12 @@ from django.urls import include, path
 from config import health
 from config.api import api
 from config.door import nothing_here
+from config.metrics import metrics
 
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    path("metrics", metrics, name="metrics"),
     path("v1/", api.urls),
     path("v1", nothing_here),
     path("", include("accounts.urls")),

@@ -61,6 +61,8 @@ def _sections(user: User, membership: Membership | None) -> list[dict[str, Any]]
         sla = _link("sla", "SLA wall", "catalog:wall", "chart-bar", "g s")
         accuracy = _link("any-accuracy", "Accuracy", "routing:any-accuracy", "scale", "g y")
         links = [overview, batches, lanes, sla, accuracy]
+        if user.staff_role != StaffRole.FINANCE:
+            links.append(_link("quote-path", "Quote path", "routing:quote-path", "clock", "g p"))
         if user.staff_role != StaffRole.SUPPORT:
             links.append(_link("audit", "Audit log", "accounts:audit", "shield-check", "g t"))
         sections.append({"label": "Operate", "links": links})

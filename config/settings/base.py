@@ -42,6 +42,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "config.middleware.RequestIdMiddleware",
     "config.gate.GateMiddleware",
+    "config.load.ReportMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.middleware.PageHeadersMiddleware",
@@ -201,6 +202,9 @@ QUOTE_BODY_MAX_BYTES = env.integer("LANEHOUSE_QUOTE_BODY_MAX_BYTES", 10 * 1024 *
 GATE_PLACES = env.integer("LANEHOUSE_GATE_PLACES", 48)
 GATE_UPLOAD_PLACES = env.integer("LANEHOUSE_GATE_UPLOAD_PLACES", 24)
 GATE_DOWNLOAD_PLACES = env.integer("LANEHOUSE_GATE_DOWNLOAD_PLACES", 12)
+# How often a web process reports how its quotes and its gate do; 0: never. Who reads it at /metrics, by what token.
+REPORT_SECONDS = 5
+METRICS_TOKEN = env.text("LANEHOUSE_METRICS_TOKEN")
 # Files that one process parses and prices at once; more only take the interpreter from each other.
 QUOTE_PLACES = env.integer("LANEHOUSE_QUOTE_PLACES", 2)
 # Above this the body is spooled; the quote's body limit is checked before.

@@ -104,6 +104,7 @@ class Supervisor:
         self._values = {
             "LANEHOUSE_URL": self.options.url,
             "DATABASE_URL": found.app_url,
+            "LANEHOUSE_METRICS_TOKEN": environment["LANEHOUSE_METRICS_TOKEN"],
             **values,
             told.ENV_FILE: str(self.state.env_file),
         }

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
 import shlex
 import shutil
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ class StateDir:
         return file
 
     def keys(self) -> dict[str, str]:
-        """Give the secret and encryption keys, made at the first start and kept."""
+        """Give the secret and encryption keys and the token of ``/metrics``, made at the first start and kept."""
         path = self.path / "keys.json"
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
@@ -87,9 +88,12 @@ class StateDir:
                 "LANEHOUSE_SECRET_KEY": get_random_secret_key(),
                 "LANEHOUSE_ENCRYPTION_KEYS": Fernet.generate_key().decode(),
             }
-            write_private(path, json.dumps(kept))
         except ValueError:
             raise StartRefused(f"{path} is damaged; put it back from a copy.") from None
+        if "LANEHOUSE_METRICS_TOKEN" not in kept:
+            # Newer than the file may be.
+            kept["LANEHOUSE_METRICS_TOKEN"] = secrets.token_urlsafe(24)
+            write_private(path, json.dumps(kept))
         return {str(name): str(value) for name, value in kept.items()}
 
     def kept_port(self, name: str) -> int:

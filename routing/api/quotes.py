@@ -13,6 +13,7 @@ from ninja import Router
 from accounts.once import begin_once, begins_itself
 from ground.errors import InvalidRequest, PayloadTooLarge, UnsupportedMediaType
 from routing.api.answers import JSON_LINES, STARTED_NS, caller_of, errors_of, json_answer, show_debit
+from routing.quote_path import observe
 from routing.schemas import QuoteCommand, QuoteOut, UnpricedQuoteOut
 from routing.selectors import quote_by_id
 from routing.services.file_quotes import uploaded_file
@@ -63,6 +64,7 @@ def create_model_quote(request: HttpRequest, workflow: str | None = None) -> Htt
         **made.timings_ms,
     }
     timings_ms["total"] = round((time.perf_counter_ns() - started_ns) / 1e6, 3)
+    observe(timings_ms)
     response = json_answer({**made.answer, "timings_ms": timings_ms}, status=201)
     response["Server-Timing"] = ", ".join(f"{step};dur={spent_ms:.3f}" for step, spent_ms in timings_ms.items())
     response["Location"] = f"/v1/quotes/{made.answer['id']}"

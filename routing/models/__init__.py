@@ -21,6 +21,7 @@ from routing.models.learning import (
     LessonState,
 )
 from routing.models.outcomes import RowOutcome
+from routing.models.quote_path import QuotePathReport
 from routing.models.quotes import FilePricing, PricingState, Quote, QuoteStatus
 from routing.models.workflows import Workflow, WorkflowVersion
 
@@ -44,6 +45,7 @@ __all__ = [
     "ProviderAccount",
     "ProviderJob",
     "Quote",
+    "QuotePathReport",
     "QuoteStatus",
     "RowOutcome",
     "StoredFile",

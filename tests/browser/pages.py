@@ -23,6 +23,7 @@ from tests.browser.key_pages import OF_KEYS
 from tests.browser.money_pages import NOT_OF_MONEY, OF_MONEY
 from tests.browser.people_pages import OF_PEOPLE
 from tests.browser.quote_pages import NOT_OF_QUOTES, OF_QUOTES
+from tests.browser.quote_path_pages import OF_QUOTE_PATH
 from tests.browser.reconciliation_pages import NOT_OF_RECONCILIATION, OF_RECONCILIATION
 from tests.browser.wall_pages import OF_WALL
 from tests.routing.pages import scenes
@@ -203,11 +204,13 @@ PAGES = (
     *OF_QUOTES,
     *OF_WALL,
     *OF_ACCURACY,
+    *OF_QUOTE_PATH,
 )
 # What has an address and no page of its own.
 NOT_PAGES = {
     "healthz": "for machines",
     "readyz": "for machines",
+    "metrics": "for machines",
     "accounts:logout": "takes a POST and leads to the sign-in page",
     "console:home": "leads to the first page of the viewer's role",
     "webhooks:endpoint-state": "takes a POST",
