@@ -246,10 +246,10 @@ class KnownFile:
         return Weighed(scaled=scaled, text_bytes=text_bytes)
 
     def _extras_of(self, rows: Rows) -> dict[int, RowExtras]:
-        if self.table.rest is None or not self.table.rest.extras:
+        held = self.table.extras
+        if not held:
             return {}
-        held = self.table.rest.extras
-        places = self.table.rest_rows[list(held)]
+        places = np.fromiter(held, dtype=np.int64, count=len(held))
         positions = np.searchsorted(rows, places)
         is_here = rows[np.minimum(positions, len(rows) - 1)] == places
         return {

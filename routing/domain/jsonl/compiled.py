@@ -12,7 +12,7 @@ import ctypes
 import functools
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,12 +35,14 @@ _NAMES_AT_MOST = _PATTERNS_AT_MOST = 64
 _BYTES_A_STRING, _BYTES_A_ROW = 24, 64
 _TABLES_KEPT = 16
 _TABLE_BYTES = PAIR_COUNT * 2
+_HAS_ESCAPES = 1 << 31
 _SPAN_BYTES, _HASH_BYTES, _SUM_BYTES = 8, 4, 16
 
 _ROW = np.dtype(
     [
         *((name, "<i4") for name in ("offset", "length", "line", "flags", "endpoint", "model", "id_start", "id_bytes")),
         *((name, "<i4") for name in ("limit", "choices", "message_count", "span_first", "span_count", "pattern")),
+        *((name, "<i4") for name in ("tools_start", "tools_bytes", "shape_start", "shape_bytes")),
     ]
 )
 _GIVEN = ("body", "rows", "spans", "ids", "body_size", "row_room", "span_room", "id_mask")
@@ -118,6 +120,20 @@ class Machine:
             model_names=tuple(body[start : start + length].decode() for start, length in names),
             patterns=tuple(file["patterns"][: int(file["pattern_count"])].tolist()),
         )
+
+    def add_string(self, rows: Sequence[int], literal: bytes) -> None:
+        """Give known rows that have a place left for it one more string, a JSON literal."""
+        begin, text = self._scratch_begin, literal[1:-1]
+        end = _aligned(begin + len(text) + _PADDING_BYTES)
+        self._make_room(end)
+        self._bytes[begin : begin + len(text)] = np.frombuffer(text, dtype=np.uint8)
+        self._scratch_begin = end
+        file = self._file()
+        columns = self._bytes[int(file["rows"]) :][: int(file["row_count"]) * _ROW.itemsize].view(_ROW)
+        spans = self._bytes[int(file["spans"]) :][: int(file["span_count"]) * _SPAN_BYTES].view(np.uint32)
+        places = columns["span_first"][rows] + columns["span_count"][rows] - 1
+        spans[2 * places] = begin - self._body_begin
+        spans[2 * places + 1] = len(text) | (_HAS_ESCAPES if b"\\" in text else 0)
 
     def weigh(self, rows: npt.NDArray[np.int64], vocabulary: Vocabulary) -> Weighed:
         """Weigh the strings of known rows of the file that was read."""

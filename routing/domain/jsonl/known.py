@@ -14,12 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from catalog.domain.records import Endpoint
+from routing.domain.estimate.tokens import RowExtras
 from routing.domain.jsonl import fast
 from routing.domain.jsonl.compiled import KNOWN, PLAIN, Columns, Machine
+from routing.domain.jsonl.rare import RawTexts
 from routing.domain.jsonl.table import FileLimits, RowTable
 from routing.domain.parameters.needs import PlainRow
 
-_ENDPOINTS = (Endpoint.CHAT_COMPLETIONS, Endpoint.RESPONSES, Endpoint.EMBEDDINGS)
+# by the bits of rows.c
+_ENDPOINTS = {1: Endpoint.CHAT_COMPLETIONS, 2: Endpoint.RESPONSES, 4: Endpoint.EMBEDDINGS}
+_SHAPES = {Endpoint.CHAT_COMPLETIONS: "response_format", Endpoint.RESPONSES: "text"}
 _ROLES = ("", "user", "assistant", "system", "developer", "tool", "function")
 _ROLE_BITS = 3
 # with more rows than this share unknown, reading them apart saves nothing
@@ -33,8 +37,9 @@ Rows = npt.NDArray[np.int64]
 class KnownTable:
     """The rows of a file, in file order; columns as those of :class:`RowTable`.
 
-    ``columns`` are the pass's own, and ``patterns`` what its plain rows may ask by. ``rest`` has the rows that it does
-    not know, as a file of their own; ``rest_rows`` are their numbers, ascending. ``machine`` still holds the file.
+    ``columns`` are the pass's own, and ``patterns`` what its plain rows may ask by. ``extras`` are by row. ``rest`` has
+    the rows that it does not know, as a file of their own; ``rest_rows`` are their numbers, ascending. ``machine``
+    still holds the file.
     """
 
     body: bytes
@@ -44,6 +49,7 @@ class KnownTable:
     patterns: tuple[PlainRow, ...]
     model_names: tuple[str, ...]
     model_indexes: npt.NDArray[np.int32]
+    extras: dict[int, RowExtras]
     rest: RowTable | None
     rest_rows: Rows
 
@@ -107,10 +113,48 @@ def read_rows(body: bytes, limits: FileLimits, machine: Machine) -> KnownTable |
         patterns=tuple(itertools.starmap(_plain_row, found.patterns)),
         model_names=found.model_names,
         model_indexes=columns["model"].astype(np.int32),
+        extras={},
         rest=None,
         rest_rows=np.flatnonzero(~are_known),
     )
+    if not _read_extras(known):
+        return None
     return known if are_known.all() else _with_rest(known, limits)
+
+
+def _read_extras(known: KnownTable) -> bool:
+    """Look at tools and at the shapes of answers, each text once; False where one must be judged to the letter."""
+    columns = known.columns
+    rows = np.flatnonzero(columns["tools_bytes"] | columns["shape_bytes"])
+    if not len(rows):
+        return True
+    tools = RawTexts(name="tools", endpoint=known.endpoint)
+    shapes = RawTexts(name=_SHAPES.get(known.endpoint, ""), endpoint=known.endpoint)
+    rows_with: dict[bytes, list[int]] = {}
+    made: dict[tuple[bytes, bytes], RowExtras] = {}
+    places = (columns[name][rows].tolist() for name in ("tools_start", "tools_bytes", "shape_start", "shape_bytes"))
+    for row, tools_start, tools_bytes, shape_start, shape_bytes in zip(rows.tolist(), *places, strict=True):
+        texts = (
+            known.body[tools_start : tools_start + tools_bytes],
+            known.body[shape_start : shape_start + shape_bytes],
+        )
+        extras = made.get(texts)
+        if extras is None:
+            judged = [each.known(text) for each, text in zip((tools, shapes), texts, strict=True) if text]
+            if not all(each.is_sure for each in judged):
+                return False
+            held = tools.known(texts[0]).tools if texts[0] else ()
+            has_schema = bool(texts[1] and shapes.known(texts[1]).schemas)
+            extras = RowExtras(tools=held, tools_key=texts[0] if held else b"", has_schema=has_schema)
+            made[texts] = extras
+        if extras.has_schema:
+            rows_with.setdefault(texts[1], []).append(row)
+        if extras.tools or extras.has_schema:
+            known.extras[row] = extras
+    for text, own in rows_with.items():
+        (schema,) = shapes.known(text).schemas
+        known.machine.add_string(own, schema)
+    return True
 
 
 def _with_rest(known: KnownTable, limits: FileLimits) -> KnownTable | None:
@@ -155,6 +199,7 @@ def _in_file_order(known: KnownTable, rest: RowTable) -> KnownTable:
         ("message_count", rest.message_counts),
     ):
         columns[column][known.rest_rows] = values
+    extras = known.extras | {int(known.rest_rows[place]): extras for place, extras in rest.extras.items()}
     return KnownTable(
         body=known.body,
         machine=known.machine,
@@ -163,6 +208,7 @@ def _in_file_order(known: KnownTable, rest: RowTable) -> KnownTable:
         patterns=known.patterns,
         model_names=tuple(names[index] for index in order.tolist()),
         model_indexes=place[indexes],
+        extras=dict(sorted(extras.items())),
         rest=rest,
         rest_rows=known.rest_rows,
     )

@@ -19,10 +19,13 @@
 #define PROBES 64
 #define ROLES 20
 #define LIMIT_DIGITS 9
+#define NUMBER_BYTES 17
+#define DEPTH 16
+#define MOST_CHOICES 128
 #define EMBEDDED_BYTES 131072
 
 enum { KNOWN = 1, PLAIN = 2 };
-enum { CHAT = 0, RESPONSES = 1, EMBEDDINGS = 2 };
+enum { CHAT = 1, RESPONSES = 2, EMBEDDINGS = 4 };
 
 typedef const uint8_t *Text;
 
@@ -30,6 +33,7 @@ typedef const uint8_t *Text;
 typedef struct {
   int32_t offset, size, line, flags, endpoint, model, id_start, id_size, limit, choices, message_count, span_first,
       span_count, pattern;
+  int32_t tools_start, tools_size, shape_start, shape_size; /* as they stand there, for the caller to judge */
 } Row;
 
 /* What plain rows differ in for a provider: who speaks (three bits a message, the first in the lowest, and a one above
@@ -39,7 +43,8 @@ typedef struct {
   double temperature;
 } Pattern;
 
-/* A string between its quotes. */
+/* A string between its quotes. Where an answer's shape is given, the row's last one is for the caller to fill: it
+   begins at -1 as long as it is none. */
 typedef struct {
   int32_t start;
   uint32_t size : 31, has_escapes : 1;
@@ -200,7 +205,8 @@ static Text past_count(Text at, int32_t *count) {
   int32_t value = 0;
   while (*at >= '0' && *at <= '9' && at - first < LIMIT_DIGITS) value = value * 10 + (*at++ - '0');
   *count = value;
-  return at > first && *first != '0' && !(*at >= '0' && *at <= '9') && *at != '.' && *at != 'e' && *at != 'E' ? at : NULL;
+  bool goes_on = (*at >= '0' && *at <= '9') || *at == '.' || *at == 'e' || *at == 'E';
+  return at > first && *first != '0' && !goes_on ? at : NULL;
 }
 
 /* Take a decimal of at most 15 digits, of which one stands before the point: that quotient is its nearest double. */
@@ -216,6 +222,62 @@ static Text past_decimal(Text at, double *value) {
   }
   *value = (double)digits / scale;
   return (*at >= '0' && *at <= '9') || *at == 'e' || *at == 'E' || *at == '.' ? NULL : at;
+}
+
+static Text past_digits(Text at) {
+  Text first = at;
+  while (*at >= '0' && *at <= '9') at++;
+  return at > first ? at : NULL;
+}
+
+/* Pass a number of no more digits than all readers agree about, without an exponent. */
+static Text past_number(Text at, bool *is_whole) {
+  Text first = at;
+  if (*at == '-') at++;
+  Text digits = at;
+  at = past_digits(at);
+  if (!at || (*digits == '0' && at > digits + 1)) return NULL;
+  *is_whole = *at != '.';
+  if (!*is_whole && !(at = past_digits(at + 1))) return NULL;
+  return at - first > NUMBER_BYTES || *at == 'e' || *at == 'E' ? NULL : at;
+}
+
+/* ---- values that are passed on ------------------------------------------------------------------------------- */
+
+static Text past_literal(Text at) {
+  if (same(at, "true", 4) || same(at, "null", 4)) return at + 4;
+  return same(at, "false", 5) ? at + 5 : NULL;
+}
+
+/* Pass any JSON value that is not nested deeper than `depth`. */
+static Text past_value(Text at, uint32_t depth) {
+  bool ignored;
+  if (*at == '"') {
+    Text end = string_end(at + 1, &ignored);
+    return end ? end + 1 : NULL;
+  }
+  if (*at == '-' || (*at >= '0' && *at <= '9')) return past_number(at, &ignored);
+  if (*at != '{' && *at != '[') return past_literal(at);
+  if (!depth) return NULL;
+  bool is_object = *at == '{';
+  uint8_t closing = is_object ? '}' : ']';
+  at = past_blanks(at + 1);
+  if (*at == closing) return at + 1;
+  for (;; at = past_blanks(at + 1)) {
+    if (is_object) {
+      if (*at != '"') return NULL;
+      at = string_end(at + 1, &ignored);
+      if (!at) return NULL;
+      at = past_blanks(at + 1);
+      if (*at != ':') return NULL;
+      at = past_blanks(at + 1);
+    }
+    at = past_value(at, depth - 1);
+    if (!at) return NULL;
+    at = past_blanks(at);
+    if (*at == closing) return at + 1;
+    if (*at != ',') return NULL;
+  }
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------------------- */
@@ -239,8 +301,44 @@ static int role_of(Text at, uint32_t size) {
 
 enum { HAS_ROLE = 1, HAS_CONTENT = 2, HAS_TYPE = 4 };
 
-/* Read one message: role and content, a string; `type` where it may be. */
-static Text past_message(File *file, Text at, bool *has_type, int *role, bool *is_text) {
+/* Read a content in parts that are all texts. */
+static Text past_parts(File *file, Text at) {
+  if (*at++ != '[') return NULL;
+  for (;;) {
+    int seen = 0;
+    at = past_blanks(at);
+    if (*at++ != '{') return NULL;
+    for (;;) {
+      Text key, value;
+      uint32_t size, value_size;
+      at = past_key(past_blanks(at), &key, &size);
+      if (!at) return NULL;
+      if (IS(key, size, "type") && !(seen & HAS_TYPE)) {
+        seen |= HAS_TYPE;
+        at = past_name(at, &value, &value_size);
+        if (!at || !IS(value, value_size, "text")) return NULL;
+      } else if (IS(key, size, "text") && !(seen & HAS_CONTENT) && *at == '"') {
+        bool has_escapes;
+        seen |= HAS_CONTENT;
+        Text end = string_end(at + 1, &has_escapes);
+        if (!end || !add_span(file, at + 1, end, has_escapes)) return NULL;
+        at = end + 1;
+      } else {
+        return NULL;
+      }
+      at = past_blanks(at);
+      if (*at != ',') break;
+      at++;
+    }
+    if (*at != '}' || seen != (HAS_TYPE | HAS_CONTENT)) return NULL;
+    at = past_blanks(at + 1);
+    if (*at == ']') return at + 1;
+    if (*at++ != ',') return NULL;
+  }
+}
+
+/* Read one message: role and content, a string or parts of text; `type` where it may be. */
+static Text past_message(File *file, Text at, bool *has_type, bool *has_parts, int *role, bool *is_text) {
   int seen = 0;
   if (*at++ != '{') return NULL;
   for (;;) {
@@ -255,12 +353,18 @@ static Text past_message(File *file, Text at, bool *has_type, int *role, bool *i
       if (!at || !(*role = role_of(value, value_size))) return NULL;
     } else if (IS(key, size, "content")) {
       bool has_escapes;
-      if (seen & HAS_CONTENT || *at != '"') return NULL;
+      if (seen & HAS_CONTENT) return NULL;
       seen |= HAS_CONTENT;
-      Text end = string_end(at + 1, &has_escapes);
-      if (!end || !add_span(file, at + 1, end, has_escapes)) return NULL;
-      *is_text &= at[1] > ' ' && at[1] != '"' && at[1] != '\\';
-      at = end + 1;
+      if (*at == '"') {
+        Text end = string_end(at + 1, &has_escapes);
+        if (!end || !add_span(file, at + 1, end, has_escapes)) return NULL;
+        *is_text &= at[1] > ' ' && at[1] != '"' && at[1] != '\\';
+        at = end + 1;
+      } else {
+        *has_parts = true;
+        at = past_parts(file, at);
+        if (!at) return NULL;
+      }
     } else if (IS(key, size, "type")) {
       if (seen & HAS_TYPE) return NULL;
       seen |= HAS_TYPE;
@@ -279,12 +383,13 @@ static Text past_message(File *file, Text at, bool *has_type, int *role, bool *i
   }
 }
 
-static Text past_messages(File *file, Row *row, Text at, bool *has_type, bool *is_text, uint64_t *all_roles) {
+static Text past_messages(File *file, Row *row, Text at, bool *has_type, bool *has_parts, bool *is_text,
+                          uint64_t *all_roles) {
   uint64_t roles = 0;
   if (*at++ != '[') return NULL;
   for (;;) {
     int role = 0;
-    at = past_message(file, past_blanks(at), has_type, &role, is_text);
+    at = past_message(file, past_blanks(at), has_type, has_parts, &role, is_text);
     if (!at) return NULL;
     if (row->message_count < ROLES) roles |= (uint64_t)role << 3 * row->message_count;
     row->message_count++;
@@ -315,121 +420,170 @@ static int32_t name_index(File *file, Text at, uint32_t size) {
   return (int32_t)file->name_count++;
 }
 
+/* What a parameter's value must be. All but the first five may be null. */
 enum {
-  MODEL = 1, MESSAGES = 2, MAX_TOKENS = 4, MAX_COMPLETION_TOKENS = 8, TEMPERATURE = 16, INPUT = 32, INSTRUCTIONS = 64,
-  MAX_OUTPUT_TOKENS = 128, TOP_P = 256, SEED = 512, CHOICES = 1024, ITEMS = 2048, TYPED = 4096, STREAM = 8192
+  MODEL, MESSAGES, INPUT, INSTRUCTIONS, TOOLS, SHAPE, LIMIT, TEMPERATURE, SHARE, CHOICES, OFF, WHOLE, NUMBER, ANY
 };
 
-static const uint32_t required_of[] = {MODEL | MESSAGES, MODEL | INPUT, MODEL | INPUT};
-static const uint32_t allowed_of[] = {
-    MODEL | MESSAGES | MAX_TOKENS | MAX_COMPLETION_TOKENS | TEMPERATURE | TOP_P | SEED | CHOICES | STREAM,
-    MODEL | INPUT | INSTRUCTIONS | MAX_OUTPUT_TOKENS | TEMPERATURE | TOP_P | ITEMS | TYPED | STREAM,
-    MODEL | INPUT,
-};
-static const uint32_t plain_names = MODEL | MESSAGES | MAX_TOKENS | MAX_COMPLETION_TOKENS | TEMPERATURE;
+enum { ALL = CHAT | RESPONSES | EMBEDDINGS, ANSWERS = CHAT | RESPONSES };
 
-static uint32_t body_name(Text at, uint32_t size) {
-  if (IS(at, size, "model")) return MODEL;
-  if (IS(at, size, "messages")) return MESSAGES;
-  if (IS(at, size, "max_tokens")) return MAX_TOKENS;
-  if (IS(at, size, "temperature")) return TEMPERATURE;
-  if (IS(at, size, "input")) return INPUT;
-  if (IS(at, size, "instructions")) return INSTRUCTIONS;
-  if (IS(at, size, "max_completion_tokens")) return MAX_COMPLETION_TOKENS;
-  if (IS(at, size, "max_output_tokens")) return MAX_OUTPUT_TOKENS;
-  if (IS(at, size, "top_p")) return TOP_P;
-  if (IS(at, size, "seed")) return SEED;
-  if (IS(at, size, "n")) return CHOICES;
-  if (IS(at, size, "stream")) return STREAM;
-  return 0;
+#define PARAMETER(name, kind, endpoints, is_plain) {name, sizeof(name) - 1, kind, endpoints, is_plain}
+
+/* All that a known row may hold, the likeliest first; at most 32, for each is a bit. */
+static const struct {
+  const char *name;
+  uint8_t size, kind, endpoints;
+  bool is_plain;
+} parameters[] = {
+    PARAMETER("model", MODEL, ALL, true),
+    PARAMETER("messages", MESSAGES, CHAT, true),
+    PARAMETER("max_tokens", LIMIT, CHAT, true),
+    PARAMETER("temperature", TEMPERATURE, ANSWERS, true),
+    PARAMETER("input", INPUT, RESPONSES | EMBEDDINGS, false),
+    PARAMETER("instructions", INSTRUCTIONS, RESPONSES, false),
+    PARAMETER("max_completion_tokens", LIMIT, CHAT, true),
+    PARAMETER("max_output_tokens", LIMIT, RESPONSES, false),
+    PARAMETER("response_format", SHAPE, CHAT, false),
+    PARAMETER("text", SHAPE, RESPONSES, false),
+    PARAMETER("tools", TOOLS, ANSWERS, false),
+    PARAMETER("tool_choice", ANY, ANSWERS, false),
+    PARAMETER("parallel_tool_calls", ANY, ANSWERS, false),
+    PARAMETER("top_p", SHARE, ANSWERS, false),
+    PARAMETER("n", CHOICES, CHAT, false),
+    PARAMETER("seed", WHOLE, CHAT, false),
+    PARAMETER("stop", ANY, CHAT, false),
+    PARAMETER("user", ANY, ALL, false),
+    PARAMETER("metadata", ANY, ALL, false),
+    PARAMETER("store", ANY, ALL, false),
+    PARAMETER("service_tier", ANY, ALL, false),
+    PARAMETER("stream", OFF, ANSWERS, false),
+    PARAMETER("presence_penalty", NUMBER, CHAT, false),
+    PARAMETER("frequency_penalty", NUMBER, CHAT, false),
+    PARAMETER("reasoning_effort", ANY, CHAT, false),
+    PARAMETER("reasoning", ANY, RESPONSES, false),
+    PARAMETER("logprobs", ANY, CHAT, false),
+    PARAMETER("top_logprobs", ANY, CHAT, false),
+    PARAMETER("dimensions", ANY, EMBEDDINGS, false),
+    PARAMETER("encoding_format", ANY, EMBEDDINGS, false),
+};
+
+#define PARAMETER_COUNT (sizeof(parameters) / sizeof(parameters[0]))
+
+static uint32_t parameter_index(Text at, uint32_t size) {
+  for (uint32_t index = 0; index < PARAMETER_COUNT; index++)
+    if (parameters[index].size == size && same(at, parameters[index].name, size)) return index;
+  return PARAMETER_COUNT;
 }
 
-/* Read the body; give which names it holds. */
-static Text past_body(File *file, Row *row, Text at, uint32_t *names, bool *is_text, Pattern *pattern) {
-  Text note = NULL, note_end = NULL;
-  bool note_has_escapes = false;
-  *names = 0;
+/* What a body turned out to hold. */
+typedef struct {
+  uint32_t endpoints; /* that take all of it */
+  bool has_model, has_input, is_plain;
+  Text note, note_end;
+  bool note_has_escapes;
+  Pattern pattern;
+} Body;
+
+static Text past_turns(File *file, Row *row, Body *body, Text at) {
+  bool has_type = false, has_parts = false;
+  at = past_messages(file, row, at, &has_type, &has_parts, &body->is_plain, &body->pattern.roles);
+  if (has_type) body->endpoints &= RESPONSES;
+  /* in responses, parts have other types */
+  if (has_parts) body->endpoints &= CHAT, body->is_plain = false;
+  return at;
+}
+
+/* Read the value of a parameter that is not null. */
+static Text past_parameter(File *file, Row *row, Body *body, int kind, Text at) {
+  bool is_whole = true;
+  switch (kind) {
+    case MODEL: {
+      Text start;
+      uint32_t size;
+      at = past_name(at, &start, &size);
+      if (!at) return NULL;
+      body->has_model = true;
+      row->model = name_index(file, start, size);
+      return row->model < 0 ? NULL : at;
+    }
+    case MESSAGES:
+      body->has_input = true;
+      return past_turns(file, row, body, at);
+    case INPUT:
+      body->has_input = true;
+      if (*at == '"') {
+        bool has_escapes;
+        Text end = string_end(at + 1, &has_escapes);
+        if (!end || !add_span(file, at + 1, end, has_escapes)) return NULL;
+        row->message_count = 1;
+        return end + 1;
+      }
+      body->endpoints &= RESPONSES;
+      return past_turns(file, row, body, at);
+    case INSTRUCTIONS:
+      if (*at != '"') return NULL;
+      body->note = at + 1;
+      body->note_end = string_end(body->note, &body->note_has_escapes);
+      return body->note_end ? body->note_end + 1 : NULL;
+    case TOOLS: case SHAPE: {
+      Text end = past_value(at, DEPTH);
+      if (!end) return NULL;
+      int32_t start = at - file->body, size = (int32_t)(end - at);
+      if (kind == TOOLS) row->tools_start = start, row->tools_size = size;
+      else row->shape_start = start, row->shape_size = size;
+      return end;
+    }
+    case LIMIT:
+      return row->limit ? NULL : past_count(at, &row->limit);
+    case CHOICES:
+      at = past_count(at, &row->choices);
+      return row->choices > MOST_CHOICES ? NULL : at;
+    case TEMPERATURE:
+      at = past_decimal(at, &body->pattern.temperature);
+      return body->pattern.temperature > 2 ? NULL : at;
+    case SHARE: {
+      double share = 0;
+      at = past_decimal(at, &share);
+      return share > 1 ? NULL : at;
+    }
+    case OFF:
+      return same(at, "false", 5) ? at + 5 : NULL;
+    case WHOLE: case NUMBER:
+      at = past_number(at, &is_whole);
+      return kind == WHOLE && !is_whole ? NULL : at;
+    default:
+      return past_value(at, DEPTH);
+  }
+}
+
+static Text past_body(File *file, Row *row, Body *body, Text at) {
+  uint32_t seen = 0;
+  *body = (Body){.endpoints = ALL, .is_plain = true, .pattern = {.temperature = __builtin_nan("")}};
   if (*at++ != '{') return NULL;
   for (;;) {
     Text key;
     uint32_t size;
     at = past_key(past_blanks(at), &key, &size);
     if (!at) return NULL;
-    uint32_t name = body_name(key, size);
-    if (!name || *names & name) return NULL;
-    *names |= name;
-    switch (name) {
-      case MODEL: {
-        Text start;
-        at = past_name(at, &start, &size);
-        if (!at) return NULL;
-        row->model = name_index(file, start, size);
-        if (row->model < 0) return NULL;
-        break;
-      }
-      case INPUT:
-        if (*at == '"') {
-          bool has_escapes;
-          Text end = string_end(at + 1, &has_escapes);
-          if (!end || !add_span(file, at + 1, end, has_escapes)) return NULL;
-          row->message_count = 1;
-          at = end + 1;
-          break;
-        }
-        *names |= ITEMS;
-        __attribute__((fallthrough));
-      case MESSAGES: {
-        bool has_type = false;
-        at = past_messages(file, row, at, &has_type, is_text, &pattern->roles);
-        if (has_type) *names |= TYPED;
-        break;
-      }
-      case INSTRUCTIONS:
-        if (*at != '"') return NULL;
-        note = at + 1;
-        note_end = string_end(note, &note_has_escapes);
-        at = note_end ? note_end + 1 : NULL;
-        break;
-      case MAX_TOKENS: case MAX_COMPLETION_TOKENS: case MAX_OUTPUT_TOKENS:
-        if (row->limit) return NULL;
-        at = past_count(at, &row->limit);
-        break;
-      case CHOICES:
-        at = past_count(at, &row->choices);
-        if (row->choices > 128) return NULL;
-        break;
-      case SEED: {
-        int32_t seed;
-        at = past_count(at, &seed);
-        break;
-      }
-      case TEMPERATURE:
-        at = past_decimal(at, &pattern->temperature);
-        if (pattern->temperature > 2) return NULL;
-        break;
-      case TOP_P: {
-        double share = 0;
-        at = past_decimal(at, &share);
-        if (share > 1) return NULL;
-        break;
-      }
-      case STREAM:
-        at = same(at, "false", 5) ? at + 5 : NULL;
-        break;
-    }
+    uint32_t index = parameter_index(key, size);
+    if (index == PARAMETER_COUNT || seen & 1u << index) return NULL;
+    seen |= 1u << index;
+    body->endpoints &= parameters[index].endpoints;
+    body->is_plain &= parameters[index].is_plain;
+    bool is_null = parameters[index].kind > SHAPE && same(at, "null", 4);
+    at = is_null ? at + 4 : past_parameter(file, row, body, parameters[index].kind, at);
     if (!at) return NULL;
     at = past_blanks(at);
-    if (*at == ',') {
-      at++;
-      continue;
-    }
-    if (*at != '}') return NULL;
-    if (note) {
-      if (!add_span(file, note, note_end, note_has_escapes)) return NULL;
-      row->message_count++;
-    }
-    return at + 1;
+    if (*at != ',') break;
+    at++;
   }
+  if (*at != '}' || !body->has_model || !body->has_input) return NULL;
+  if (body->note) {
+    if (!add_span(file, body->note, body->note_end, body->note_has_escapes)) return NULL;
+    row->message_count++;
+  }
+  if (row->shape_size && !add_span(file, file->body - 1, file->body - 1, false)) return NULL;
+  return at + 1;
 }
 
 static int endpoint_of(Text at, uint32_t size) {
@@ -457,9 +611,7 @@ enum { HAS_ID = 1, HAS_METHOD = 2, HAS_URL = 4, HAS_BODY = 8 };
 /* Read a row; give the line feed that ends it, or NULL where it is not known. */
 static Text past_row(File *file, Row *row, Text at) {
   int seen = 0;
-  uint32_t names = 0;
-  bool is_text = true;
-  Pattern pattern = {.roles = 0, .temperature = __builtin_nan("")};
+  Body body;
   if (*at++ != '{') return NULL;
   for (;;) {
     Text key, value;
@@ -470,10 +622,11 @@ static Text past_row(File *file, Row *row, Text at) {
     if (IS(key, size, "body")) {
       has = HAS_BODY;
       if (seen & has) return NULL;
-      at = past_body(file, row, at, &names, &is_text, &pattern);
+      at = past_body(file, row, &body, at);
       if (!at) return NULL;
     } else {
-      has = IS(key, size, "custom_id") ? HAS_ID : IS(key, size, "method") ? HAS_METHOD : IS(key, size, "url") ? HAS_URL : 0;
+      has = IS(key, size, "custom_id") ? HAS_ID : IS(key, size, "method") ? HAS_METHOD : 0;
+      if (IS(key, size, "url")) has = HAS_URL;
       if (!has || seen & has) return NULL;
       at = past_name(at, &value, &value_size);
       if (!at) return NULL;
@@ -495,17 +648,15 @@ static Text past_row(File *file, Row *row, Text at) {
   }
   if (*at != '}' || seen != (HAS_ID | HAS_METHOD | HAS_URL | HAS_BODY)) return NULL;
   at = past_blanks(at + 1);
-  uint32_t required = required_of[row->endpoint];
-  if (*at != '\n' || (names & required) != required || names & ~allowed_of[row->endpoint]) return NULL;
-  if (row->endpoint == CHAT && names & TYPED) return NULL;
+  if (*at != '\n' || !(body.endpoints & (uint32_t)row->endpoint)) return NULL;
   if (row->endpoint == EMBEDDINGS) {
     Span text = file->spans[row->span_first];
     if (!text.size || text.size > EMBEDDED_BYTES - 2) return NULL;
     row->message_count = 0;
   }
   row->flags = KNOWN;
-  if (row->endpoint == CHAT && !(names & ~plain_names) && is_text && pattern.roles) {
-    row->pattern = pattern_index(file, &pattern);
+  if (row->endpoint == CHAT && body.is_plain && body.pattern.roles) {
+    row->pattern = pattern_index(file, &body.pattern);
     if (row->pattern >= 0) row->flags |= PLAIN;
   }
   return at;
@@ -679,6 +830,7 @@ EXPORT("weigh_rows") void weigh_rows(void) {
     Sum sum = {.weights = file->weights};
     for (int32_t span = row->span_first; span < row->span_first + row->span_count; span++) {
       const Span *text = &file->spans[span];
+      if (text->start < 0) continue;
       add_byte(&sum, 0);
       (text->has_escapes ? add_escaped : add_plain)(&sum, file->body + text->start, text->size);
       add_byte(&sum, 0);

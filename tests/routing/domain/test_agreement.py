@@ -253,6 +253,33 @@ KNOWN_SEEDS = [
         row("w", url="/v1/embeddings", input="straße"),
         row("v" * 512, url="/v1/embeddings", input="y"),
     ),
+    jsonl(
+        row(
+            "t",
+            tools=[{"type": "function", "function": {"name": "f", "parameters": {"properties": {"a": {"type": "x"}}}}}],
+            response_format={
+                "type": "json_schema",
+                "json_schema": {"name": "é\n", "schema": {"type": ["object", 1.5]}},
+            },
+            tool_choice="auto",
+        ),
+        row("u", response_format={"type": "json_object"}, stop=["\n"], user="u", metadata={}, store=None, n=None),
+        row(
+            "x", messages=[{"role": "user", "content": [{"type": "text", "text": "é\n"}, {"text": "", "type": "text"}]}]
+        ),
+        row("y", max_tokens=None, temperature=None, presence_penalty=-0.5, frequency_penalty=2, seed=-12, stream=None),
+    ),
+    jsonl(
+        row(
+            "z",
+            url="/v1/responses",
+            input=[{"role": "user", "content": "q"}],
+            text={"format": {"type": "json_schema", "name": "s", "schema": {}}},
+            tools=[{"type": "function", "name": "f", "parameters": {}}],
+        ),
+        row("z2", url="/v1/responses", input="q", text={"format": {"type": "text"}}, instructions="i", store=True),
+        row("z3", url="/v1/responses", input=[{"role": "user", "content": [{"type": "text", "text": "q"}]}]),
+    ),
     jsonl(row("m"), row("n")).replace(b"max_tokens", b"max_completion_tokens"),
 ]
 
@@ -262,7 +289,7 @@ def test_mutated_rows_of_known_shapes_read_the_same_compiled_and_plain() -> None
     known_count = refused = 0
     for seed in KNOWN_SEEDS:
         assert assert_compiled_agrees(seed, fast_table(seed)) >= 2, seed
-    for _ in range(6_000):
+    for _ in range(7_000):
         body = mutated(random_source, KNOWN_SEEDS)
         table = fast_table(body)
         known_count += assert_compiled_agrees(body, table)
