@@ -16,7 +16,7 @@ from billing.selectors import wallet
 from catalog.domain.records import Rotation
 from catalog.health import WallLane, sla_wall
 from ground.filters import Span
-from routing.models import Batch, BatchStatus, JobState, ProviderJob, SubLane, SubLaneState
+from routing.models import Batch, BatchStatus, JobState, ProviderAccount, ProviderJob, SubLane, SubLaneState
 from webhooks.models import Delivery, DeliveryState, Endpoint, EndpointState
 
 # A lane that takes work is in breach from here on.
@@ -166,13 +166,17 @@ def lanes_in_breach() -> tuple[WallLane, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineQueue:
-    """The provider jobs that are open: how many are late for their next step, since when, and which wait for people."""
+    """The provider jobs that are open: how many are late for their next step, since when, and which wait for people.
+
+    ``refused_account_count``: accounts that their providers refuse themselves.
+    """
 
     open_count: int
     late_count: int
     due_since: datetime | None
     unclear_count: int
     failing_count: int
+    refused_account_count: int
 
 
 def engine_queue() -> EngineQueue:
@@ -185,7 +189,8 @@ def engine_queue() -> EngineQueue:
         unclear_count=Count("pk", filter=Q(unclear_since__isnull=False)),
         failing_count=Count("pk", filter=Q(try_count__gt=0) & ~Q(last_error="")),
     )
-    return EngineQueue(**found)
+    refused = ProviderAccount.objects.filter(refused_since__isnull=False)
+    return EngineQueue(**found, refused_account_count=refused.count())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from ground.errors import NotFound
 from ground.ids import is_public_id
-from routing.models import Batch, ProviderJob
+from routing.models import Batch, ProviderAccount, ProviderJob
 from routing.selectors import EVERY_BATCH, BatchFilter, BatchPage
 
 _SHOWN_UNCLEAR = 50
@@ -72,6 +72,15 @@ def unclear_jobs() -> list[ProviderJob]:
     """Give the jobs that wait for a person to decide whether they were sent, the longest waiting first; 50 at most."""
     waiting = ProviderJob.objects.filter(unclear_since__isnull=False).select_related("batch", "sub_lane", "account")
     return list(waiting.defer("rows", "batch__plan", "sub_lane__pins").order_by("unclear_since", "pk")[:_SHOWN_UNCLEAR])
+
+
+def refused_accounts() -> list[ProviderAccount]:
+    """Give the accounts that their providers refuse themselves, the longest first; there are few accounts."""
+    return list(
+        ProviderAccount.objects.filter(refused_since__isnull=False)
+        .defer("api_key_encrypted", "notice_secret_encrypted")
+        .order_by("refused_since", "pk")
+    )
 
 
 def any_job_by_token(token: str) -> ProviderJob:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 
 from celery import shared_task
+from django.db import InterfaceError, OperationalError
 
 from routing.services import (
     closing,
@@ -20,14 +22,30 @@ from routing.services import (
     retention,
 )
 
+_log = logging.getLogger(__name__)
+
 # A turn ends so that a long queue of one kind does not keep a worker from the others; the sweep calls again.
-_TURN_SECONDS = 20.0
+_TURN_SECONDS = 5.0
+# So many rows that fail one after another are no fault of theirs.
+_FAILURES_PER_TURN = 5
 
 
 def _while_due(step: Callable[[], bool]) -> None:
+    """Do a step's due rows. One that fails is told of and left to its lease; the others are done all the same."""
     started = time.monotonic()
-    while step() and time.monotonic() - started < _TURN_SECONDS:
-        pass
+    failure_count = 0
+    while time.monotonic() - started < _TURN_SECONDS:
+        try:
+            if not step():
+                return
+        except (OperationalError, InterfaceError):
+            # Without a database nothing can be done.
+            raise
+        except Exception:
+            failure_count += 1
+            if failure_count == _FAILURES_PER_TURN:
+                raise
+            _log.exception("a row failed in %s; it is tried again when its lease is over", step.__qualname__)
 
 
 @shared_task(name="routing.price_files")

@@ -70,3 +70,8 @@ def is_counts(value: object) -> bool:
 def is_renaming(value: object) -> bool:
     """A text for each name."""
     return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+
+
+def is_text(value: object) -> bool:
+    """A text."""
+    return isinstance(value, str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -37,6 +38,7 @@ from routing.services.deletions import delete_batch_files, files_of
 from routing.services.file_batches import create_file_batch
 from routing.services.quotes import quote_answer
 from routing.services.retries import request_retry
+from routing.services.room import places_in_line
 from routing.workflows import workflow_named
 
 router = Router(tags=["batches"])
@@ -268,18 +270,23 @@ def batch_object(batch: Batch, sub_lanes: list[SubLane]) -> dict[str, Any]:
         "quote_id": batch.quote_id,
         "retry_of": batch.retry_of or None,
         "files_deleted_at": _unix(batch.files_deleted_at),
-        "lanes": [_lane(sub_lane) for sub_lane in sub_lanes],
+        "lanes": _lanes(sub_lanes),
         "receipt_id": batch.receipt_id or None,
         "charge_micro_usd": batch.charge_micro_usd,
     }
 
 
-def _lane(sub_lane: SubLane) -> dict[str, Any]:
+def _lanes(sub_lanes: Sequence[SubLane]) -> list[dict[str, Any]]:
+    places = places_in_line(sub_lanes)
+    return [_lane(sub_lane, places.get(sub_lane.pk)) for sub_lane in sub_lanes]
+
+
+def _lane(sub_lane: SubLane, place: int | None) -> dict[str, Any]:
     return {
         "lane_id": sub_lane.lane_id,
         "model": sub_lane.model_slug,
         "status": sub_lane.state,
-        "reason": sub_lane.reason or None,
+        "reason": f"{sub_lane.reason}: place {place} in line" if place else sub_lane.reason or None,
         "row_count": sub_lane.row_count,
         "completed_count": sub_lane.completed_count,
         "failed_count": sub_lane.failed_count,

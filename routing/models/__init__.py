@@ -23,6 +23,7 @@ from routing.models.learning import (
 from routing.models.outcomes import RowOutcome
 from routing.models.quote_path import QuotePathReport
 from routing.models.quotes import FilePricing, PricingState, Quote, QuoteStatus
+from routing.models.turns import Turn
 from routing.models.workflows import Workflow, WorkflowVersion
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "StoredFile",
     "SubLane",
     "SubLaneState",
+    "Turn",
     "UnclearChoice",
     "UnclearDecision",
     "Workflow",

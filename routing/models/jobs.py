@@ -21,6 +21,11 @@ class ProviderAccount(models.Model):
     base_url = models.URLField(max_length=300)
     api_key_encrypted = models.BinaryField()
     project = models.CharField(max_length=120, default="", blank=True)
+    # What signs the provider's notices; empty: it sends none.
+    notice_secret_encrypted = models.BinaryField(default=b"", blank=True)
+    # Since when, and with which words, the provider refuses the account itself: people must see to it.
+    refused_since = models.DateTimeField(null=True, blank=True)
+    refusal = models.CharField(max_length=300, default="", blank=True)
     created_at = models.DateTimeField()
 
     class Meta:
@@ -112,6 +117,8 @@ class ProviderJob(Claimable):
             models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="job_due"),
             # What operators are asked to decide.
             models.Index(fields=["unclear_since"], condition=Q(unclear_since__isnull=False), name="job_unclear"),
+            # How long the provider took lately.
+            models.Index(fields=["account", "completed_at"], condition=Q(ending="completed"), name="job_lately"),
             # What is in flight on a lane.
             models.Index(fields=["state"], condition=~Q(state__in=["collected", "abandoned"]), name="job_in_flight"),
         ]

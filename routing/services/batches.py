@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 import orjson
 from django.conf import settings
@@ -178,6 +179,11 @@ def begin_batch(batch: Batch, plan: BatchPlan) -> None:
         PaymentRequired: ``insufficient_credit``.
     """
     SubLane.objects.bulk_create(_sub_lanes(batch, plan.groups))
+    minutes = plan.workflow.constraints.finish_by_minutes
+    if minutes is not None:
+        assert batch.in_progress_at is not None, "a batch goes from an instant on"
+        batch.finish_by = batch.in_progress_at + timedelta(minutes=minutes)
+        Batch.objects.filter(pk=batch.pk).update(finish_by=batch.finish_by)
     of_batch = Quote.objects.filter(public_id=batch.quote_id, created_at=created_at_of(batch.quote_id))
     of_batch.update(payload_kept_until=None)
     # The balance row is contended by the organisation's own accepts only, and locked last and shortest.

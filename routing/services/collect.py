@@ -16,8 +16,9 @@ from ground import clock
 from ground.blobs import BlobWriter, delete_blob, delete_overtaken
 from ground.errors import ProviderError
 from ground.fault_points import FaultPoint, reach
-from ground.leases import Keeper, Lease, LeaseLost, claim, unless_lost
+from ground.leases import Keeper, Lease, LeaseLost, unless_lost
 from ground.wake import wake
+from routing.domain.polling import poll_wait_seconds
 from routing.domain.row_lists import unpack_rows
 from routing.job_results import JobResults
 from routing.models import JobState, ProviderJob
@@ -28,9 +29,11 @@ from routing.providers.base import (
 )
 from routing.providers.base import JobState as ReportedState
 from routing.services.outcomes import conclude_job
-from routing.services.provider_accounts import opened
-from routing.services.room import give_up_full_job, parts_for_room
+from routing.services.pace import pace_of
+from routing.services.provider_accounts import note_answer, note_refusal, opened
+from routing.services.room import call_line, give_up_full_job, parts_for_room
 from routing.services.sub_lanes import moving_job
+from routing.services.turns import Step, claim_in_turn
 
 _log = logging.getLogger(__name__)
 
@@ -44,21 +47,25 @@ _CLOCK_MARGIN = timedelta(days=1)
 
 def poll_next_job() -> bool:
     """Ask the provider how the next due job is doing."""
-    lease = claim(ProviderJob, state_field="state", states=(JobState.RUNNING,))
+    lease = claim_in_turn(Step.POLL, (JobState.RUNNING,))
     if lease is None:
         return False
     reach(FaultPoint.POLL_CLAIMED)
-    job = ProviderJob.objects.select_related("account").get(pk=lease.row_id)
+    job = ProviderJob.objects.select_related("account", "sub_lane").get(pk=lease.row_id)
     with unless_lost():
         try:
             with opened(job.account) as provider:
                 report = provider.poll(job.batch_ref)
         except ProviderError as error:
+            note_refusal(job.account, error)
             _poll_failed(lease, job, error)
         else:
             reach(FaultPoint.POLL_ANSWERED)
+            note_answer(job.account)
             _polled(lease, job, report)
             reach(FaultPoint.POLL_AFTER_COMMIT)
+            if report.state is ReportedState.ENDED and report.fault is not Fault.LANE_FULL:
+                call_line(job)
     return True
 
 
@@ -74,7 +81,9 @@ def _polled(lease: Lease, job: ProviderJob, report: JobReport) -> None:
         row.reported_failed_count = max(row.reported_failed_count, min(report.failed_count, row.row_count))
         row.last_error = f"{report.fault}: {report.message}"[:300] if report.fault else ""
         if report.state is ReportedState.RUNNING:
-            row.due_at = at + _poll_interval(row, at)
+            # A notice that came while the provider was asked has moved it: what it tells of may be later.
+            if row.due_at == job.due_at:
+                row.due_at = at + _poll_interval(row, at)
             return
         assert report.ending is not None, "a report that ended says how"
         row.ending = report.ending
@@ -112,6 +121,11 @@ def _poll_failed(lease: Lease, job: ProviderJob, error: ProviderError) -> None:
             wake("routing.collect_jobs")
         else:
             row.due_at = at + _backoff(job.try_count, error.retry_after_seconds)
+    if error.code == Fault.RATE_LIMITED and error.retry_after_seconds:
+        # What it asks for it asks of the account: its other jobs wait as well.
+        until = at + _backoff(0, error.retry_after_seconds)
+        others = ProviderJob.objects.filter(account=job.account, state=JobState.RUNNING, lease_until=None)
+        others.filter(due_at__lt=until).update(due_at=until)
 
 
 def _backoff(try_count: int, retry_after_seconds: int | None) -> timedelta:
@@ -121,19 +135,21 @@ def _backoff(try_count: int, retry_after_seconds: int | None) -> timedelta:
 
 
 def _poll_interval(job: ProviderJob, at: datetime) -> timedelta:
-    """Give the wait before the next poll: a twentieth of the job's age so far, within the settings' bounds.
+    """Give the wait before the next poll, within the settings' bounds.
 
     A second at least: a turn that polls must come to an end.
     """
     assert job.submitted_at is not None, "a job that runs was submitted"
     age_seconds = (at - job.submitted_at).total_seconds()
-    seconds = min(settings.POLL_MAX_SECONDS, max(1, settings.POLL_MIN_SECONDS, int(age_seconds / 20)))
-    return timedelta(seconds=seconds)
+    least = max(1, settings.POLL_MIN_SECONDS)
+    return timedelta(
+        seconds=poll_wait_seconds(age_seconds, pace_of(job), least=least, most=max(least, settings.POLL_MAX_SECONDS))
+    )
 
 
 def collect_next_job() -> bool:
     """Read the results of the next ended job and give its rows their outcome."""
-    lease = claim(ProviderJob, state_field="state", states=(JobState.ENDED,))
+    lease = claim_in_turn(Step.COLLECT, (JobState.ENDED,))
     if lease is None:
         return False
     reach(FaultPoint.COLLECT_CLAIMED)
@@ -143,12 +159,14 @@ def collect_next_job() -> bool:
         try:
             collected, blob_name = _read(lease, job)
         except ProviderError as error:
+            note_refusal(job.account, error)
             with moving_job(lease) as row:
                 row.last_error = f"{error.code}: {error.message}"[:300]
                 row.try_count = F("try_count") + 1
                 row.due_at = clock.now() + _backoff(job.try_count, error.retry_after_seconds)
             return True
         reach(FaultPoint.COLLECT_BLOB_WRITTEN)
+        note_answer(job.account)
         try:
             conclude_job(lease, job, collected, blob_name)
         except LeaseLost:

@@ -20,7 +20,7 @@ from catalog.selectors import current_catalog
 from ground import clock
 from ground.errors import ProviderError
 from ground.fault_points import FaultPoint, reach
-from ground.leases import Keeper, Lease, LeaseLost, claim, moving_on, unless_lost
+from ground.leases import Keeper, Lease, LeaseLost, moving_on, unless_lost
 from ground.wake import wake
 from routing.domain.moving import is_retired
 from routing.domain.row_lists import pack_rows, unpack_rows
@@ -30,9 +30,10 @@ from routing.providers.base import Fault, JobEnding, Provider, Submission, make_
 from routing.services.finding import backoff, find_job, record_submitted
 from routing.services.jobs import add_jobs, cut_rows, intended_job, lane_plan_of, next_job_number
 from routing.services.moves import lock_moves, move_rows, plan_move
-from routing.services.provider_accounts import opened
-from routing.services.room import lock_lane, room_wait, tokens_in_flight
+from routing.services.provider_accounts import note_answer, note_refusal, opened
+from routing.services.room import has_room, lock_lane, room_wait, take_room, tokens_in_flight
 from routing.services.sub_lanes import follow_jobs, moving_job
+from routing.services.turns import Step, claim_in_turn, count_turn
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class _RowsRefused(Exception):
 def start_next_sub_lane() -> bool:
     """Cut the next queued sub-lane into provider jobs, each within its lane's limits; intents only, nothing is sent."""
     # Only what is not cut yet is due; rows may have joined the sub-lane before that and be further on.
-    lease = claim(SubLane, state_field="state", states=tuple(SubLaneState.values))
+    lease = claim_in_turn(Step.START, tuple(SubLaneState.values))
     if lease is None:
         return False
     reach(FaultPoint.START_CLAIMED)
@@ -104,7 +105,7 @@ def _wait_for_repair(lease: Lease, reason: str) -> None:
 
 def submit_next_job() -> bool:
     """Send the next intended job to its provider, or look for one whose sending ended without a clear answer."""
-    lease = claim(ProviderJob, state_field="state", states=(JobState.INTENDED, JobState.SUBMITTING, JobState.UNKNOWN))
+    lease = claim_in_turn(Step.SUBMIT, (JobState.INTENDED, JobState.SUBMITTING, JobState.UNKNOWN))
     if lease is None:
         return False
     reach(FaultPoint.SUBMIT_CLAIMED)
@@ -158,7 +159,7 @@ def _leave_lane(lease: Lease, job: ProviderJob) -> bool:
 
 
 def _take_room(lease: Lease, job: ProviderJob) -> bool:
-    """Record that the job is being sent, if its lane has room for it; jobs of one lane take turns in asking."""
+    """Record that the job is being sent, if its lane has room for it and for all who stand before it in the line."""
     limit_tokens = lane_plan_of(job.sub_lane).enqueued_tokens_limit
     at = clock.now()
     with moving_job(lease, keep_lease=True) as row:
@@ -170,16 +171,17 @@ def _take_room(lease: Lease, job: ProviderJob) -> bool:
         if limit_tokens:
             lock_lane(job)
             in_flight_tokens = tokens_in_flight(job)
-            # An empty lane takes any job: smaller ones cannot be cut.
-            if in_flight_tokens and in_flight_tokens + job.estimated_input_tokens > limit_tokens:
+            if not has_room(job, limit_tokens, in_flight_tokens):
                 row.last_error = f"{Fault.LANE_FULL}: {in_flight_tokens} of {limit_tokens} tokens are in flight"
                 row.due_at = at + room_wait(at - row.intended_at)
                 row.lease_until = None
                 return False
+            take_room(job)
         row.state = JobState.SUBMITTING
         # Set when the rows are encoded: from then on the provider may have the job, whatever becomes of this process.
         row.submitting_at = None
         row.try_count = F("try_count") + 1
+        count_turn(Step.SUBMIT, job.batch.organisation_id, job.estimated_input_tokens)
     return True
 
 
@@ -196,9 +198,11 @@ def _submit(lease: Lease, job: ProviderJob, payload: Payload, provider: Provider
     except _RowsRefused as refused:
         _set_apart(lease, payload, refused)
     except ProviderError as error:
+        note_refusal(job.account, error)
         _submit_failed(lease, job, error)
     else:
         reach(FaultPoint.SUBMIT_ANSWERED)
+        note_answer(job.account)
         record_submitted(lease, submitted.batch_ref, submitted.input_ref or "")
 
 

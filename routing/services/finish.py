@@ -21,7 +21,7 @@ from ground import clock
 from ground.blobs import BlobWriter, WrittenBlob, delete_blob, delete_overtaken, link_blob
 from ground.fault_points import FaultPoint, reach
 from ground.ids import new_public_id
-from ground.leases import Keeper, Lease, LeaseLost, claim, moving_on, unless_lost
+from ground.leases import Keeper, Lease, LeaseLost, moving_on, unless_lost
 from routing.domain.pins import BatchPlan
 from routing.models import (
     Batch,
@@ -40,17 +40,14 @@ from routing.result_lines import ResultLines, StitchedLines
 from routing.services.closing import close_jobs, next_look
 from routing.services.learning import owe_lesson
 from routing.services.notices import tell_of
+from routing.services.turns import Step, claim_in_turn
 
 _ROWS_PER_FETCH = 2_000
 
 
 def finish_next_batch() -> bool:
     """Finish the next batch whose rows all have their outcome."""
-    lease = claim(
-        Batch,
-        state_field="status",
-        states=(BatchStatus.IN_PROGRESS, BatchStatus.FINALIZING, BatchStatus.CANCELLING),
-    )
+    lease = claim_in_turn(Step.FINISH, (BatchStatus.IN_PROGRESS, BatchStatus.FINALIZING, BatchStatus.CANCELLING))
     if lease is None:
         return False
     with unless_lost():

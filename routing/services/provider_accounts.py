@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime
+from typing import Final
 
 from django.conf import settings
 from django.db import transaction
 
 from accounts.audit import record
 from accounts.domain.audit import Change, changed
+from ground import clock
+from ground.errors import ProviderError
 from ground.secrets import decrypt, encrypt
 from routing.models import ProviderAccount
 from routing.providers import base
 from routing.providers.registry import open_provider
+from webhooks.domain.signing import key_of
 
+_log = logging.getLogger(__name__)
+
+# What no repetition heals: the account itself must be put right by people.
+_REFUSALS: Final = frozenset({base.Fault.ACCOUNT_REFUSED, base.Fault.QUOTA_EXHAUSTED})
 # The slowest upload that is still waited for.
 _UPLOAD_BYTES_PER_SECOND = 250_000
 _IDLE_MIN_SECONDS = 10.0
@@ -23,10 +32,26 @@ _CONNECTING_SECONDS = 10.0
 
 @transaction.atomic
 def set_provider_account(
-    *, provider: str, kind: str, name: str, base_url: str, api_key: str, at: datetime, project: str = ""
+    *,
+    provider: str,
+    kind: str,
+    name: str,
+    base_url: str,
+    api_key: str,
+    at: datetime,
+    project: str = "",
+    notice_secret: str = "",
 ) -> ProviderAccount:
-    """Make or change the account of a provider for one kind of organisation; the key is stored encrypted."""
+    """Make or change the account of a provider for one kind of organisation; its secrets are stored encrypted.
+
+    ``notice_secret`` (``whsec_...``) is what the provider signs its notices with; empty: it sends none, or what was
+    given before stays.
+    """
     values = {"name": name, "base_url": base_url, "api_key_encrypted": encrypt(api_key), "project": project}
+    if notice_secret:
+        # A secret that cannot be read must not be found out when the first notice comes.
+        key_of(notice_secret)
+        values["notice_secret_encrypted"] = encrypt(notice_secret)
     before = ProviderAccount.objects.select_for_update().filter(provider=provider, kind=kind).first()
     account, _ = ProviderAccount.objects.update_or_create(
         provider=provider, kind=kind, defaults=values, create_defaults={**values, "created_at": at}
@@ -64,6 +89,28 @@ def opened(account: ProviderAccount, *, upload_bytes: int = 0) -> base.Provider:
             idle_seconds=max(_IDLE_MIN_SECONDS, settings.LEASE_SECONDS / 2),
         ),
     )
+
+
+def note_refusal(account: ProviderAccount, error: ProviderError) -> None:
+    """Ring the alarm if a provider refuses an account itself (401, 403, an exhausted quota), once until it answers.
+
+    Every lane of the account stands still then, and nothing that the engine repeats helps.
+    """
+    if error.code not in _REFUSALS:
+        return
+    at = clock.now()
+    unheard = ProviderAccount.objects.filter(pk=account.pk, refused_since=None)
+    if unheard.update(refused_since=at, refusal=f"{error.code}: {error.message}"[:300]):
+        _log.error("provider account %s is refused and people must see to it: %s", account.name, error.message)
+
+
+def note_answer(account: ProviderAccount) -> None:
+    """End the alarm of an account that its provider answers again; costs nothing where none rings."""
+    if account.refused_since is None:
+        return
+    rung = ProviderAccount.objects.filter(pk=account.pk, refused_since=account.refused_since)
+    if rung.update(refused_since=None, refusal=""):
+        _log.warning("provider account %s is answered again", account.name)
 
 
 def longest_submit_seconds(upload_bytes: int) -> float:

@@ -29,6 +29,7 @@ from routing.selectors import (
     sub_lanes_of_batches,
 )
 from routing.services.retries import can_be_retried
+from routing.services.room import places_in_line
 from routing.views import shown
 from routing.views.cancelling import may_cancel
 from routing.views.files import may_download
@@ -104,7 +105,13 @@ def detail_of(batch: Batch, sub_lanes: list[SubLane], poll: Poll) -> dict[str, A
     is_settled = batch.charge_micro_usd is not None
     ended_at = shown.ended_at_of(batch)
     receipt = receipt_for_batch(batch.organisation, batch.public_id) if is_settled else None
-    table = shown.sub_lane_table(batch, sub_lanes, terms, {} if is_settled else collected_charge_by_group(batch))
+    table = shown.sub_lane_table(
+        batch,
+        sub_lanes,
+        terms,
+        {} if is_settled else collected_charge_by_group(batch),
+        places_in_line(sub_lanes),
+    )
     return {
         "title": f"{shown.state_words(batch)}: {shown.batch_name(batch)}",
         "batch": batch,

@@ -19,7 +19,14 @@ from ground import clock
 from ground.errors import NotFound
 from routing.forms import OperatorBatchFilterForm
 from routing.models import Batch, ProviderJob, SubLane, SubLaneState
-from routing.oversight import any_batch_by_id, any_batch_page, jobs_with_origin, moved_work, unclear_jobs
+from routing.oversight import (
+    any_batch_by_id,
+    any_batch_page,
+    jobs_with_origin,
+    moved_work,
+    refused_accounts,
+    unclear_jobs,
+)
 from routing.selectors import BatchPage, sub_lanes_of, sub_lanes_of_batches
 from routing.views.batches import detail_of
 from routing.views.cancelling import may_cancel
@@ -54,7 +61,13 @@ def any_batch_list(request: HttpRequest, _user: User) -> HttpResponse:
     is_region = region_asked_for(request) == REGION
     if is_region and request.GET.get("v") == frame["version"]:
         return HttpResponse(status=204)
-    context = {**frame, "active_nav": "any-batches", "at": at, "unclear_jobs": unclear_jobs()}
+    context = {
+        **frame,
+        "active_nav": "any-batches",
+        "at": at,
+        "unclear_jobs": unclear_jobs(),
+        "refused_accounts": refused_accounts(),
+    }
     return render(request, f"routing/{'_' if is_region else ''}any_batch_list.html", context)
 
 

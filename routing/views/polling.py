@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 
 from routing.models import Batch, BatchStatus, SubLane, SubLaneState
+from routing.services.room import places_in_line
 
 ENDED = frozenset({BatchStatus.COMPLETED, BatchStatus.FAILED, BatchStatus.EXPIRED, BatchStatus.CANCELLED})
 _SOON_MS, _NORMAL_MS, _SELDOM_MS = 2_000, 5_000, 15_000
@@ -53,6 +54,7 @@ def poll_of(batch: Batch, sub_lanes: Sequence[SubLane], at: datetime) -> Poll:
             )
             for sub_lane in sub_lanes
         ],
+        places_in_line(sub_lanes),
     )
     return Poll(version=hashlib.blake2b(repr(shown).encode(), digest_size=8).hexdigest(), every_ms=every_ms)
 

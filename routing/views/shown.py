@@ -102,10 +102,12 @@ def sub_lane_table(
     sub_lanes: Sequence[SubLane],
     terms: QuoteTerms | None,
     collected_pico_usd: Mapping[int, int],
+    places: Mapping[int, int],
 ) -> SubLaneTable:
     """Give the sub-lanes with their charge: settled, else that of the rows collected so far.
 
-    As on the receipt, a group's usage stands at its primary lane, wherever its rows ran.
+    As on the receipt, a group's usage stands at its primary lane, wherever its rows ran. ``places`` are those of
+    sub-lanes that stand in line for room, by their key.
     """
     plan = BatchPlan.from_bytes(batch.plan)
     p95 = terms.p95_completion_minutes if terms else {}
@@ -116,19 +118,24 @@ def sub_lane_table(
             is_primary = plan.groups[sub_lane.group_index].primary_lane_id == sub_lane.lane_id
             pico_usd = collected_pico_usd.get(sub_lane.group_index, 0) if is_primary else 0
             charge_micro_usd = round_pico_to_micro(pico_usd)
-        rows.append(_row(sub_lane, charge_micro_usd, p95.get((sub_lane.model_snapshot, sub_lane.lane_id))))
+        p95_minutes = p95.get((sub_lane.model_snapshot, sub_lane.lane_id))
+        rows.append(_row(sub_lane, charge_micro_usd, p95_minutes, places.get(sub_lane.pk)))
     charge = batch.charge_micro_usd
     if charge is None:
         charge = sum(row.charge_micro_usd or 0 for row in rows)
     return SubLaneTable(rows=tuple(rows), charge_micro_usd=charge)
 
 
-def _row(sub_lane: SubLane, charge_micro_usd: int | None, p95_completion_minutes: int | None) -> SubLaneRow:
+def _row(
+    sub_lane: SubLane, charge_micro_usd: int | None, p95_completion_minutes: int | None, place: int | None
+) -> SubLaneRow:
     reported = reported_count(sub_lane)
     total = max(sub_lane.row_count, 1)
     failed_width = max(sub_lane.failed_count * _WIDTH // total, _SEEN_WIDTH) if sub_lane.failed_count else 0
     done_width = min(sub_lane.completed_count * _WIDTH // total, _WIDTH - failed_width)
     reason, meaning = reason_words(sub_lane.reason)
+    if place is not None:
+        reason = f"{reason}, place {place} in line"
     return SubLaneRow(
         sub_lane=sub_lane,
         reason=reason,

@@ -1,9 +1,10 @@
 """The simulated OpenAI as an ASGI app."""
 
+import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from simulators.gateway import Caller, Gateway
 from simulators.openai.batches import BatchesApi
 from simulators.openai.files import FilesApi
 from simulators.openai.lifecycle import Lifecycle
+from simulators.openai.notices import Notifier
 from simulators.openai.settings import Settings, changed_settings
 from simulators.openai.store import Store
 from simulators.openai.wire import ApiError, error_body, json_response
@@ -31,6 +33,7 @@ Call = Callable[[Request, str], Awaitable[Response]]
 ModelOf = Callable[[Request, str], Awaitable[str | None]]
 
 _SETTINGS_DOCUMENT = "settings"
+_TICK_SECONDS = 0.1
 _FAULT_TYPES = {401: "authentication_error", 429: "rate_limit_error"}
 _FAULT_CODES = {429: "rate_limit_exceeded"}
 
@@ -52,7 +55,10 @@ class _Simulator:
         self._faults = FaultBook(self._database)
         self._counters = CallCounters(self._database)
         self._store = Store(state_dir, self._database)
-        self._lifecycle = Lifecycle(self._store, self._clock, self._faults, lambda: self._settings.current)
+        self._notifier = Notifier(self._clock, lambda: self._settings.current)
+        self._lifecycle = Lifecycle(
+            self._store, self._clock, self._faults, lambda: self._settings.current, self._notifier.tell
+        )
         self._gateway = Gateway(self._faults, self._counters, _fault_response)
 
     def app(self) -> Starlette:
@@ -82,7 +88,11 @@ class _Simulator:
 
         @asynccontextmanager
         async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+            going_on = asyncio.create_task(self._go_on())
             yield
+            going_on.cancel()
+            with suppress(asyncio.CancelledError):
+                await going_on
             self._database.close()
 
         app = Starlette(routes=routes, lifespan=lifespan)
@@ -119,6 +129,13 @@ class _Simulator:
             message = f"Incorrect API key provided: {key[:3]}***{key[-2:]}."
             raise ApiError(401, message, code="invalid_api_key")
         return account_of_key(key)
+
+    async def _go_on(self) -> None:
+        """Move batches on though nobody asks, where their ends are to be told of."""
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            if self._settings.current.notice_url:
+                await run_in_threadpool(self._lifecycle.advance_open)
 
     def _change_settings(self, wanted: Described) -> Described:
         changed = changed_settings(self._settings.current, wanted)

@@ -28,8 +28,16 @@ _UNRUN_MESSAGES = {
 class Lifecycle:
     """Moves batches on, one short step at a time, so that no call waits long for another batch's work."""
 
-    def __init__(self, store: Store, clock: SimClock, faults: FaultBook, settings: Callable[[], Settings]) -> None:
-        """Work on `store` by `clock`; `settings` gives those of the moment."""
+    def __init__(
+        self,
+        store: Store,
+        clock: SimClock,
+        faults: FaultBook,
+        settings: Callable[[], Settings],
+        tell: Callable[[BatchRecord], None],
+    ) -> None:
+        """Work on `store` by `clock`; `settings` gives those of the moment; `tell` hears of batches that have ended."""
+        self._tell = tell
         self._store = store
         self._clock = clock
         self._faults = faults
@@ -48,6 +56,7 @@ class Lifecycle:
                 self._store.save_batch(moved)
                 if moved.status in _ENDED:
                     self._discard_work(moved)
+                    self._tell(moved)
             # Whoever waits for the lock would lose it to this loop every time without a pause.
             time.sleep(_BREATH_SECONDS)
 

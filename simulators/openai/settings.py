@@ -13,6 +13,7 @@ from simulators.settings import (
     is_renaming,
     is_speed,
     is_switch,
+    is_text,
 )
 
 
@@ -32,6 +33,9 @@ class Settings:
     snapshots: Mapping[str, str] = field(default_factory=dict)
     max_row_count: int = 50_000
     max_input_bytes: int = 209_715_200
+    # Where notices go, and what signs them (``whsec_...``); empty: none are sent.
+    notice_url: str = ""
+    notice_secret: str = ""
 
     def enqueued_tokens_limit(self, model: str) -> int | None:
         """The ceiling of enqueued input tokens of `model`; ``*`` stands for every other model."""
@@ -64,4 +68,6 @@ _CHECKS: Mapping[str, Check] = {
     "snapshots": is_renaming,
     "max_row_count": is_count,
     "max_input_bytes": is_count,
+    "notice_url": is_text,
+    "notice_secret": is_text,
 }

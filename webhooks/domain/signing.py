@@ -35,3 +35,20 @@ def signature_header(*, event_id: str, timestamp_seconds: int, payload: bytes, k
     assert "." not in event_id, "a full stop would move the borders of what is signed"
     signed = f"{event_id}.{timestamp_seconds}.".encode() + payload
     return " ".join("v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode() for key in keys)
+
+
+def is_signed(header: str, *, event_id: str, timestamp_seconds: int, payload: bytes, keys: Sequence[bytes]) -> bool:
+    """Tell whether one of the entries of a ``webhook-signature`` was made with one of the keys, in constant time.
+
+    Args:
+        header: As it came; entries of other versions than ``v1`` are passed over.
+        event_id: ``webhook-id``.
+        timestamp_seconds: ``webhook-timestamp``; its age is the caller's to judge.
+        payload: the body exactly as it came.
+        keys: those that may have signed.
+    """
+    if "." in event_id:
+        return False
+    meant = signature_header(event_id=event_id, timestamp_seconds=timestamp_seconds, payload=payload, keys=keys)
+    entries = [entry.encode() for entry in header.split()]
+    return any(hmac.compare_digest(entry, each.encode()) for entry in entries for each in meant.split())

@@ -78,7 +78,7 @@ def test_ten_and_a_hundred_rows_take_the_same_queries(
     for numbers in (range(1, 10), range(10, 100)):
         copies(batch, numbers)
         # Session, user, batches, sub-lanes, jobs to be decided, the frame's membership.
-        with django_assert_num_queries(6):
+        with django_assert_num_queries(7):
             operator.get(PAGE)
 
 
