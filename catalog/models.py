@@ -11,6 +11,7 @@ from django.db.models import F, Q
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
 
 from catalog.domain import records
+from catalog.pricing import models as _pricing  # noqa: F401 -- Django finds an app's models through this module
 
 _rotation_choices = [(rotation.value, rotation.name) for rotation in records.Rotation]
 _kind_choices = [(kind.value, kind.name) for kind in records.TokenKind]

@@ -60,7 +60,8 @@ def _sections(user: User, membership: Membership | None) -> list[dict[str, Any]]
         lanes = _link("lanes", "Lanes", "catalog:lane-list", "route", "g l")
         sla = _link("sla", "SLA wall", "catalog:wall", "chart-bar", "g s")
         accuracy = _link("any-accuracy", "Accuracy", "routing:any-accuracy", "scale", "g y")
-        links = [overview, batches, lanes, sla, accuracy]
+        rates = _link("rates", "Rates", "catalog:rate-list", "tag", "g n")
+        links = [overview, batches, lanes, sla, rates, accuracy]
         if user.staff_role != StaffRole.FINANCE:
             links.append(_link("quote-path", "Quote path", "routing:quote-path", "clock", "g p"))
         if user.staff_role != StaffRole.SUPPORT:

@@ -9,8 +9,8 @@ from typing import Any
 from django import forms
 
 from billing.adjustments.models import AdjustmentKind, AdjustmentState
-from billing.fields import UsdField
 from ground.filters import DaysForm
+from ground.money_fields import UsdField
 from ground.reasons import REASON_MAX_CHARACTERS
 
 _EXPIRIES = {

@@ -17,10 +17,10 @@ from billing.adjustments.models import Adjustment, AdjustmentKind, AdjustmentSta
 from billing.adjustments.selectors import adjustment_by_id, adjustment_page, organisation_named
 from billing.adjustments.services import AdjustmentWish, decide_adjustment, request_adjustment
 from billing.books.selectors import entry_by_key
-from billing.fields import usd_text
 from billing.selectors import receipt_by_id
 from ground import clock
 from ground.errors import InvalidRequest, NotFound
+from ground.money_fields import usd_text
 
 NAV = "adjustments"
 TONES = {AdjustmentState.REQUESTED: "warn", AdjustmentState.POSTED: "ok", AdjustmentState.REFUSED: "off"}

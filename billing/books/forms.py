@@ -9,10 +9,10 @@ from typing import Any
 from django import forms
 
 from accounts.models import OrganisationKind
-from billing.fields import UsdField
 from billing.forms import ENTRY_WORDS
 from billing.models import AccountKind
 from ground.filters import DaysForm, ListFilterForm
+from ground.money_fields import UsdField
 
 MONTH = re.compile(r"(20\d\d)-(0[1-9]|1[0-2])")
 

@@ -24,6 +24,7 @@ from tests.browser.money_pages import NOT_OF_MONEY, OF_MONEY
 from tests.browser.people_pages import OF_PEOPLE
 from tests.browser.quote_pages import NOT_OF_QUOTES, OF_QUOTES
 from tests.browser.quote_path_pages import OF_QUOTE_PATH
+from tests.browser.rate_pages import OF_RATES
 from tests.browser.reconciliation_pages import NOT_OF_RECONCILIATION, OF_RECONCILIATION
 from tests.browser.wall_pages import OF_WALL
 from tests.routing.pages import scenes
@@ -202,6 +203,7 @@ PAGES = (
     *OF_MONEY,
     *OF_PEOPLE,
     *OF_QUOTES,
+    *OF_RATES,
     *OF_WALL,
     *OF_ACCURACY,
     *OF_QUOTE_PATH,
