@@ -105,6 +105,7 @@ def _customer_links(membership: Membership) -> list[dict[str, str]]:
     links.append(_link("settings", "Settings", "accounts:settings", "settings", "g e"))
     if membership.role in OWN_READERS:
         links.append(_link("own-audit", "Audit log", "accounts:own-audit", "shield-check", "g a"))
+    links.append(_link("docs", "Documentation", "console:docs", "book-2", "g d"))
     return links
 
 

@@ -2,13 +2,15 @@
 
 from django.urls import path
 
-from console.views import jump, overviews, preferences
+from console.views import docs, jump, overviews, preferences
 
 app_name = "console"
 urlpatterns = [
     path("", overviews.home, name="home"),
     path("app/", overviews.customer_page, name="customer-overview"),
     path("ops/", overviews.operator_page, name="operator-overview"),
+    path("docs/", docs.docs_page, name="docs"),
+    path("docs/<str:name>", docs.docs_page, name="docs-page"),
     path("go", jump.go, name="go"),
     path("me/preferences/", preferences.preferences, name="preferences"),
 ]

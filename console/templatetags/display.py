@@ -15,6 +15,8 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from console import guide
+
 register = template.Library()
 
 MINUS = "\u2212"
@@ -328,3 +330,9 @@ def status_badge(status: str, detail: str = "") -> dict[str, Any]:
 def icon(name: str) -> SafeString:
     """Give an icon of the sprite; it is decoration, so the control around it carries the name."""
     return format_html('<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>', static("icons.svg"), name)
+
+
+@register.inclusion_tag("docs/_snippet.html")
+def snippet(name: str) -> dict[str, str]:
+    """Give a snippet of the documentation with its name and a button that copies it."""
+    return {"name": name, "text": guide.snippets()[name]}
