@@ -16,6 +16,7 @@ from django.db import transaction
 from accounts.models import MemberRole, Organisation, OrganisationKind, StaffRole, User
 from accounts.selectors import caller_by_key
 from accounts.services.organisations import add_member, create_api_key, create_organisation
+from billing.reconciliation.services.sample import hand_in_sample_month
 from billing.services.wallets import open_wallet, record_top_up
 from ground import clock
 from ground.errors import AuthenticationFailed
@@ -27,6 +28,8 @@ _PEOPLE: Final = (
     ("CUSTOMER", "customer@sample.example", "Casey Customer", StaffRole.NONE),
     ("OPERATOR", "operator@lanehouse.example", "Olu Operator", StaffRole.OPERATOR),
     ("FINANCE", "finance@lanehouse.example", "Fay Finance", StaffRole.FINANCE),
+    # What needs two people can be tried out.
+    ("FINANCE_2", "second@lanehouse.example", "Sam Second", StaffRole.FINANCE),
 )
 
 
@@ -46,6 +49,7 @@ class Command(BaseCommand):
                     add_member(organisation=organisation, user=user, role=MemberRole.ADMIN, at=clock.now())
                 self._print(f"LANEHOUSE_{name}_LOGIN", email)
                 self._print(f"LANEHOUSE_{name}_PASSWORD", password)
+        hand_in_sample_month(organisation)
         for provider in ("openai", "anthropic", "bedrock"):
             self._lead_to_simulator(provider, os.environ.get(f"LANEHOUSE_SIMULATOR_{provider.upper()}_URL", ""))
 

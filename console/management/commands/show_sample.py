@@ -156,7 +156,7 @@ class Command(BaseCommand):
 
     def _show_addresses(self, batch_id: str) -> None:
         self._say(f"\nLook at it: {self._url}/app/batches/{batch_id}/")
-        for name in ("CUSTOMER", "OPERATOR", "FINANCE"):
+        for name in ("CUSTOMER", "OPERATOR", "FINANCE", "FINANCE_2"):
             login = os.environ.get(f"LANEHOUSE_{name}_LOGIN", "")
             password = os.environ.get(f"LANEHOUSE_{name}_PASSWORD", "")
             self._say(f"  {name.lower():<9} {login:<28} {password}")

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import hashlib
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from billing.reconciliation.domain.records import ColumnMapping, Format
-from billing.reconciliation.models import BadInvoiceLine, FileState, InvoiceFile, InvoiceLine, ProviderInvoice
+from billing.reconciliation.domain.sides import BreakKind
+from billing.reconciliation.models import (
+    BadInvoiceLine,
+    Break,
+    FileState,
+    InvoiceFile,
+    InvoiceLine,
+    ProviderInvoice,
+)
 from billing.reconciliation.services import reading
 from billing.reconciliation.services.files import FileTakenBefore, ask_to_cancel, take_file
+from billing.reconciliation.services.matching import match_next_invoice
 from billing.reconciliation.services.reading import read_next_file
+from billing.reconciliation.services.sample import hand_in_sample_month
 from ground.blobs import read_blob
 from ground.errors import InvalidRequest
+from tests.billing.kit import make_organisation
 from tests.billing.reconciliation.kit import month_of, report, taken
 from tests.billing.reconciliation.test_reports import DAY_S, cost, csv_of, page
 from tests.harness.clock import Clock
@@ -123,3 +136,24 @@ def test_what_is_said_of_a_file_must_be_possible(db: None, wrong: dict[str, Any]
     with pytest.raises(InvalidRequest):
         take_file(report(**wrong), [csv_of({"a": "1"}).encode()], by=None)
     assert not ProviderInvoice.objects.exists()
+
+
+def test_the_sample_is_handed_in_once_and_the_command_says_what_came_of_a_file(
+    db: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    organisation = make_organisation()
+    assert hand_in_sample_month(organisation) is True
+    assert hand_in_sample_month(organisation) is False
+    while read_next_file() or match_next_invoice():
+        pass
+    assert set(Break.objects.values_list("kind", flat=True)) == {kind.value for kind in BreakKind}
+    assert Break.objects.filter(state="open").count() == 1
+    path = tmp_path / "costs.json"
+    path.write_text(page(cost("1.5"), cost('"x"'), start=october(5)))
+    said = ["--provider", "openai", "--account", "spare", "--month", "2026-10", "--format", "openai_costs"]
+    call_command("import_invoice", str(path), *said, "--total", "1.5")
+    out = capsys.readouterr().out
+    assert "read, 1 lines, 1 bad" in out
+    assert "1.500000000000 They bill this, and we have nothing of it." in out
+    with pytest.raises(CommandError, match="handed in before"):
+        call_command("import_invoice", str(path), *said)
