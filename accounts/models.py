@@ -11,6 +11,7 @@ from django.db.models import F, Q
 
 from accounts.domain.limits import BucketKind
 from accounts.domain.scopes import Scope
+from accounts.domain.staff_scopes import StaffScope
 
 
 class OrganisationKind(models.TextChoices):
@@ -189,6 +190,35 @@ class ApiKey(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(scopes__contained_by=[scope.value for scope in Scope]), name="api_key_scopes_are_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.public_id
+
+
+class StaffKey(models.Model):
+    """A bearer key of one of our own people, for ``/v1/finance``; only its hash is kept. It always expires."""
+
+    public_id = models.CharField(max_length=40, unique=True)
+    user = models.ForeignKey(User, models.PROTECT, related_name="staff_keys")
+    name = models.CharField(max_length=80)
+    key_hash = models.BinaryField(max_length=32, unique=True)
+    prefix = models.CharField(max_length=60)
+    last_four = models.CharField(max_length=4)
+    scopes = ArrayField(models.CharField(max_length=40))
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(scopes__contained_by=[scope.value for scope in StaffScope]) & ~Q(scopes=[]),
+                name="staff_key_scopes_are_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(expires_at__gt=F("created_at")), name="staff_key_expires_after_it_was_made"
             ),
         ]
 

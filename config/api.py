@@ -16,8 +16,10 @@ from ninja.renderers import BaseRenderer
 
 from accounts.audit import acts_with
 from accounts.once import AnsweredBefore
+from accounts.services.staff_keys import StaffCaller, staff_caller_by_key
 from billing.api import router as billing_router
 from billing.exports.api import router as exports_router
+from billing.reconciliation.api import router as finance_router
 from billing.usage.api import router as usage_router
 from catalog.api import router as catalog_router
 from config.door import with_doors
@@ -128,6 +130,18 @@ def authenticate(request: HttpRequest) -> TakenCall:
     return caller
 
 
+def authenticate_staff(request: HttpRequest) -> StaffCaller:
+    """Give the person behind a call of ``/v1/finance``.
+
+    Raises:
+        AuthenticationFailed: There is no key of a person of finance.
+    """
+    scheme, _, text = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer":
+        raise AuthenticationFailed("A staff key is needed: send 'Authorization: Bearer sk-lh-staff-...'.")
+    return staff_caller_by_key(text.strip())
+
+
 api = PublicApi(
     title="Lanehouse",
     version="1",
@@ -147,3 +161,5 @@ api.add_router("", usage_router)
 api.add_router("", exports_router)
 api.add_router("", catalog_router)
 api.add_router("", webhooks_router)
+# Our own people's programs: keys of their own, and no organisation behind them.
+api.add_router("/finance", finance_router, auth=authenticate_staff)

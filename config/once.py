@@ -23,6 +23,7 @@ from config.errors import answer_to
 from ground.errors import InProgress, InvalidRequest
 
 HEADER: Final = "Idempotency-Key"
+FINANCE: Final = "/v1/finance/"
 REPLAYED: Final = "idempotent-replayed"
 KEY_MAX_CHARACTERS: Final = 255
 KEY_PATTERN: Final = rf"^[!-~]{{1,{KEY_MAX_CHARACTERS}}}$"
@@ -41,7 +42,8 @@ def keeping(run: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseB
     @wraps(run)
     def answered_once(request: HttpRequest, *arguments: object, **named: object) -> HttpResponseBase:
         key = request.headers.get(HEADER)
-        if key is None or request.method in _READS:
+        # Finance's calls have no organisation to keep an answer for; each of them is safe to repeat by itself.
+        if key is None or request.method in _READS or request.path.startswith(FINANCE):
             return run(request, *arguments, **named)
         call = OnceCall(route=_route_of(request), key=key)
         note_once_call(request, call)

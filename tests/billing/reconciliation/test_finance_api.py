@@ -1,0 +1,118 @@
+"""``/v1/finance``: the same as the pages, for keys of our own people and for nobody else's."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.domain.staff_scopes import StaffScope
+from accounts.models import StaffRole, User
+from accounts.services.staff_keys import create_staff_key
+from billing.reconciliation.models import Break
+from billing.reconciliation.services.matching import match_next_invoice
+from billing.reconciliation.services.reading import read_next_file
+from ground import clock as product_clock
+from tests.billing.reconciliation.kit import ACCOUNT, month_of, record
+from tests.harness.clock import Clock
+from tests.harness.world import make_tenant
+from tests.routing.pages.scenes import staff
+
+_FILES = f"/v1/finance/invoice_files?provider=openai&account={ACCOUNT}&month=2026-10"
+
+
+def key_of(user: User, scope: StaffScope) -> str:
+    _, new = create_staff_key(
+        user, name="month end", scopes=[scope], at=product_clock.now(), lifetime=timedelta(days=1)
+    )
+    return new.text
+
+
+def ask(method: str, path: str, key: str, body: Any = None, status: int = 200) -> Any:
+    content = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
+    answer = Client().generic(
+        method,
+        path,
+        content,
+        content_type="application/octet-stream" if isinstance(body, bytes) else "application/json",
+        headers={"Authorization": f"Bearer {key}"},
+    )
+    assert answer.status_code == status, answer.content
+    return answer.json() if answer.headers["Content-Type"].startswith("application/json") else answer.content
+
+
+@pytest.fixture
+def write_keys(db: None) -> tuple[str, str]:
+    people = (staff(StaffRole.FINANCE, name="Fay Finance"), staff(StaffRole.FINANCE, name="Sam Second"))
+    fay, sam = (key_of(person, StaffScope.FINANCE_WRITE) for person in people)
+    return fay, sam
+
+
+def test_a_month_is_imported_decided_and_closed_by_programs(write_keys: tuple[str, str], clock: Clock) -> None:
+    fay, sam = write_keys
+    made = month_of()
+    record(made)
+    file = ask("POST", f"{_FILES}&format=focus", fay, made.bill)
+    while read_next_file() or match_next_invoice():
+        pass
+    assert ask("GET", f"/v1/finance/invoice_files/{file['id']}", fay)["is_complete"] is True
+    again = ask("POST", f"{_FILES}&format=focus", fay, made.bill, status=400)
+    assert (again["error"]["code"], again["error"]["file_id"]) == ("invoice_file_taken", file["id"])
+    breaks = ask("GET", "/v1/finance/breaks?state=undecided&limit=500", fay)
+    difference = sum(sum(differences) for differences in made.expected.values())
+    assert breaks["total"] == {"count": Break.objects.count(), "difference_pico_usd": difference}
+    page = ask("GET", f"/v1/finance/breaks?limit=2&after={breaks['data'][0]['id']}", fay)["data"]
+    assert [each["id"] for each in page] == [each["id"] for each in breaks["data"][1:3]]
+    riddle = ask("GET", "/v1/finance/breaks?kind=unexplained", fay)["data"][0]
+    assert riddle["difference_pico_usd"] == 1_234_560_000
+    assert len(ask("GET", f"/v1/finance/breaks/{riddle['id']}", fay)["evidence"]["lines"]) == 1
+    decision = {"ids": [each["id"] for each in breaks["data"]], "action": "dispute", "reason": "sent to them"}
+    assert {each["state"] for each in ask("POST", "/v1/finance/break_decisions", fay, decision)["data"]} == {"disputed"}
+    clock.freeze(datetime(2026, 11, 9, tzinfo=UTC))
+    fay, sam = (key_of(User.objects.get(name=name), StaffScope.FINANCE_WRITE) for name in ("Fay Finance", "Sam Second"))
+    ask("POST", "/v1/finance/periods/2026-10/ask", fay)
+    ask("POST", "/v1/finance/periods/2026-10/close", fay, status=403)
+    closed = ask("POST", "/v1/finance/periods/2026-10/close", sam)
+    assert closed["state"] == "closed"
+    assert ask("GET", "/v1/finance/periods/2026-10/closing_file", fay).count(b"\nbreak,") == len(breaks["data"])
+    refused = ask("POST", "/v1/finance/break_decisions", fay, {**decision, "action": "reopen"}, status=400)
+    assert refused["error"]["code"] == "period_closed"
+
+
+def test_a_key_does_what_it_was_made_for_and_a_customers_does_nothing(write_keys: tuple[str, str]) -> None:
+    reader = key_of(User.objects.get(name="Fay Finance"), StaffScope.FINANCE_READ)
+    assert ask("GET", "/v1/finance/invoices", reader)["data"] == []
+    for path, body in (
+        (f"{_FILES}&format=focus", b"x"),
+        ("/v1/finance/periods/2026-10/ask", {}),
+        ("/v1/finance/break_decisions", {"ids": ["brk_x"], "action": "dispute", "reason": "no"}),
+    ):
+        assert ask("POST", path, reader, body, status=403)["error"]["code"] == "insufficient_scope"
+    customer = make_tenant().key_text
+    for key in (customer, "", "sk-lh-staff-nothing"):
+        ask("GET", "/v1/finance/invoices", key, status=401)
+    User.objects.filter(name="Fay Finance").update(staff_role=StaffRole.SUPPORT)
+    ask("GET", "/v1/finance/invoices", reader, status=401)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/v1/finance/breaks?state=nothing", None, 400),
+        ("GET", "/v1/finance/breaks?after=brk_x", None, 404),
+        ("GET", "/v1/finance/periods/2026-13", None, 400),
+        ("GET", "/v1/finance/invoice_files/invf_x", None, 404),
+        ("POST", f"{_FILES}&format=odd", b"x", 400),
+        ("POST", f"{_FILES}&format=focus&total=1e99", b"x", 400),
+        ("POST", f"{_FILES}&format=focus", b"", 400),
+        ("POST", "/v1/finance/break_decisions", {"ids": [], "action": "dispute", "reason": "why"}, 400),
+        ("POST", "/v1/finance/break_decisions", {"ids": ["brk_x"], "action": "dispute", "reason": "why"}, 404),
+    ],
+)
+def test_what_cannot_be_is_refused_in_the_envelope(
+    write_keys: tuple[str, str], method: str, path: str, body: Any, status: int
+) -> None:
+    assert "code" in ask(method, path, write_keys[0], body, status=status)["error"]
