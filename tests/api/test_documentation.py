@@ -31,7 +31,8 @@ needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is no
 # Codes of pages of staff; no call of /v1 gives them.
 OF_STAFF = {
     "break_is_decided", "file_is_mapped", "invalid_bucket", "invalid_csv", "invoice_file_taken", "no_adapter",
-    "nothing_pending", "period_closed", "period_not_asked", "period_not_ready", "retired", "second_person_needed", "truncated_file",
+    "nothing_pending", "period_closed", "period_not_asked", "period_not_ready", "retired",
+    "second_person_needed", "truncated_file",
 }  # fmt: skip
 _CODE = re.compile(r"[a-z][a-z_]*(\.[a-z_]+)?")
 # Snippets wait as people would; here nobody does.

@@ -221,6 +221,7 @@ NOT_PAGES = {
     "webhooks:endpoint-test": "takes a POST",
     "webhooks:delivery-resend": "takes a POST",
     "routing:batch-file": "a download",
+    "routing:provider-notice": "for providers",
     **NOT_OF_AUDIT,
     **NOT_OF_RECONCILIATION,
     **NOT_OF_FILES,
