@@ -31,6 +31,8 @@ from billing.books.selectors import (
 )
 from billing.books.views import leg_row, statement_csv
 from billing.models import LedgerAccount
+from billing.printing.documents import MOVEMENTS_MAX, StatementFigures, StatementMovement, statement_sheet
+from billing.printing.pdf import pdf_of
 from billing.services.wallets import open_wallet, record_top_up
 from ground import clock
 from ground.errors import InvalidRequest, NotFound
@@ -123,17 +125,26 @@ def month_statement(request: HttpRequest, membership: Membership, month: str) ->
         )
     if form == "json":
         return _json(account, month, zone, since, until)
+    first = date.fromisoformat(f"{month}-01")
+    month_name = f"{calendar.month_name[first.month]} {first.year}"
+    if form == "pdf":
+        sheet = statement_sheet(organisation, month_name, zone, _figures(account, since, until))
+        name = f"statement-{organisation.slug}-{month}-{zone.key.replace('/', '-')}.pdf"
+        return HttpResponse(
+            pdf_of(sheet, since),
+            content_type="application/pdf",
+            headers={"Content-Disposition": f'attachment; filename="{name}"'},
+        )
     after = request.GET.get("after") or None
     try:
         found = account_statement(account, since=since, until=until, after=after)
     except NotFound as error:
         raise Http404(error.message) from error
     this = clock.now().astimezone(zone).date().replace(day=1)
-    first = date.fromisoformat(f"{month}-01")
     context = {
         "active_nav": "wallet",
         "month": month,
-        "month_name": f"{calendar.month_name[first.month]} {first.year}",
+        "month_name": month_name,
         "customer": organisation,
         "statement": found,
         "rows": [{**leg_row(each.leg), "balance_micro_usd": each.balance_micro_usd} for each in found.movements],
@@ -176,6 +187,28 @@ def _by_kind(found: AccountStatement) -> list[dict[str, Any]]:
         total[0] += 1
         total[1] += movement.leg.amount_micro_usd
     return [{"word": word, "count": count, "amount_micro_usd": total} for word, (count, total) in sums.items()]
+
+
+def _figures(account: LedgerAccount, since: datetime, until: datetime) -> StatementFigures:
+    """Give what the PDF says of a month; of more movements than are printed, their sums alone."""
+    found = account_statement(account, since=since, until=until, limit=MOVEMENTS_MAX)
+    movements = tuple(
+        StatementMovement(
+            booked_at=each.leg.transaction.booked_at,
+            word=leg_row(each.leg)["word"],
+            reference=each.leg.transaction.reference,
+            amount_micro_usd=each.leg.amount_micro_usd,
+            balance_micro_usd=each.balance_micro_usd,
+        )
+        for each in found.movements
+    )
+    return StatementFigures(
+        opening_micro_usd=found.opening_micro_usd,
+        credit_micro_usd=found.credit_micro_usd,
+        debit_micro_usd=found.debit_micro_usd,
+        closing_micro_usd=found.closing_micro_usd,
+        movements=None if found.has_more else movements,
+    )
 
 
 def _json(account: LedgerAccount, month: str, zone: ZoneInfo, since: datetime, until: datetime) -> HttpResponse:

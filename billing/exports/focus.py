@@ -211,7 +211,8 @@ class FocusRows:
         query = f"SELECT {_SELECTED} {body} ORDER BY {_ORDER}"
         for some in streamed(self.raw, query, values):
             yield [self._taken(cells) for row in some for cells in self._cells(_Item(*row))]
-        yield [self._taken(cells) for cells in self._rounding()]
+        if last := [self._taken(cells) for cells in self._rounding()]:
+            yield last
 
     def _cells(self, item: _Item) -> Iterator[dict[str, Value]]:
         month = item.organisation_id, item.organisation_slug, _month_of(item.effective_at)

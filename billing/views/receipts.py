@@ -13,6 +13,8 @@ from billing import selectors
 from billing.exports.scope import ExportKind
 from billing.forms import ReceiptFilterForm
 from billing.models import Receipt
+from billing.printing.documents import receipt_sheet
+from billing.printing.pdf import pdf_of
 from billing.receipt_csv import receipt_csv
 from billing.schemas import ReceiptAnswer
 from billing.views import shown
@@ -93,6 +95,15 @@ def receipt_as_json(_request: HttpRequest, membership: Membership, receipt_id: s
     return _download(content, "application/json", f"{receipt.public_id}.json")
 
 
+@require_safe
+@role_page(MemberRole.ADMIN, MemberRole.BILLING, MemberRole.DEVELOPER)
+def receipt_as_pdf(request: HttpRequest, membership: Membership, receipt_id: str) -> HttpResponse:
+    """Download a receipt as PDF; its instants are in UTC and in the viewer's zone."""
+    receipt = _found(membership, receipt_id)
+    sheet = receipt_sheet(receipt, membership.organisation, zone_of(request, membership.organisation))
+    return _download(pdf_of(sheet, receipt.settled_at), "application/pdf", f"{receipt.public_id}.pdf")
+
+
 def _found(membership: Membership, receipt_id: str) -> Receipt:
     try:
         return selectors.receipt_by_id(membership.organisation, receipt_id)
@@ -100,7 +111,7 @@ def _found(membership: Membership, receipt_id: str) -> Receipt:
         raise Http404(error.message) from error
 
 
-def _download(content: str, content_type: str, name: str) -> HttpResponse:
+def _download(content: str | bytes, content_type: str, name: str) -> HttpResponse:
     return HttpResponse(
         content, content_type=content_type, headers={"Content-Disposition": f'attachment; filename="{name}"'}
     )

@@ -180,6 +180,7 @@ OF_MONEY = (
 )
 NOT_OF_MONEY = {
     "billing:receipt-csv": "a download",
+    "billing:receipt-pdf": "a download",
     "billing:receipt-json": "a download",
     **{
         f"billing:{prefix}-{page}": why

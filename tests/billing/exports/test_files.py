@@ -165,6 +165,12 @@ def test_focus_in_parquet_keeps_decimals_and_what_may_not_be_missing(customer: O
     assert str(stored.schema.field("EffectiveCost").type) == "decimal128(38, 12)"
     assert not stored.schema.field("ServiceName").nullable
     assert sum(stored.column("EffectiveCost").to_pylist()) == Decimal("0.022315")
+    # Nothing was rounded here, and nothing was used at all.
+    for name, money in (("even", 5), ("none", 0)):
+        other = make_organisation(money=money)
+        export = exported(other, "focus", "parquet")
+        found = pq.read_table(io.BytesIO(read_blob(export.blob_name)))
+        assert (found.num_rows, export.row_count) == ((1, 1) if name == "even" else (0, 0))
 
 
 GOOD = {
