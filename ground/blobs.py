@@ -32,6 +32,7 @@ _ABANDONED_SECONDS = 86_400
 
 
 _SAVERS_COUNT = 8
+_ASIDE_MAX_BYTES = 4 * 1024 * 1024
 _pool_lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
 
@@ -153,8 +154,13 @@ class BlobWriter:
     def begin_save(self, name: str) -> SavingBlob:
         """Give the blob its name beside other work: the disk takes its time to flush, and the processor is free.
 
-        The writer must not be left before :meth:`SavingBlob.wait` was called.
+        Only what is short and goes to a disk: the caller may hold locks meanwhile. Anything else has its name before
+        this returns. The writer must not be left before :meth:`SavingBlob.wait` was called.
         """
+        if self.size_bytes > _ASIDE_MAX_BYTES or not _is_on_disk():
+            saved: Future[WrittenBlob] = Future()
+            saved.set_result(self.save(name))
+            return SavingBlob(saved.result(), saved)
         self._write_gathered()
         digest = self._digest.digest() if self._digest else b""
         written = WrittenBlob(name=name, size_bytes=self.size_bytes, sha256=digest)
@@ -320,6 +326,14 @@ def _make_name_durable(name: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _is_on_disk() -> bool:
+    try:
+        default_storage.path("")
+    except NotImplementedError:
+        return False
+    return True
 
 
 def _incoming() -> Path:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, Final, cast
 
 import boto3  # type: ignore[import-untyped]  # it comes without types
+from boto3.exceptions import Boto3Error  # type: ignore[import-untyped]
 from boto3.s3.transfer import TransferConfig  # type: ignore[import-untyped]
 from botocore.config import Config  # type: ignore[import-untyped]
 from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
@@ -220,5 +221,5 @@ def _translated(name: str) -> Iterator[None]:
         if error.response["Error"]["Code"] in _MISSING:
             raise FileNotFoundError(name) from None
         raise ServerBusy("The store of files does not answer. Send the same request again.") from error
-    except BotoCoreError as error:
+    except (BotoCoreError, Boto3Error) as error:
         raise ServerBusy("The store of files does not answer. Send the same request again.") from error

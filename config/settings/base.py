@@ -245,6 +245,7 @@ LOGGING: dict[str, Any] = {
         "django.request": {"filters": ["masks"]},
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
+        "botocore": {"level": "WARNING"},
         # Each sweep is a task each second; what fails is an error and still said.
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},

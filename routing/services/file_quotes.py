@@ -129,7 +129,7 @@ def begin_pricing(
     What has none by then gets it when it is priced (:func:`_store_payload`).
     """
     quote_id = quote_id or new_public_id("qt_", clock.now())
-    if stored is not None:
+    if stored is not None and stored.quote_id != quote_id:
         stored.quote_id = quote_id
         stored.save(update_fields=["quote_id"])
     at = created_at_of(quote_id)

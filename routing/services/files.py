@@ -13,7 +13,7 @@ from accounts.selectors import DATABASE_NOW, Caller
 from ground import clock
 from ground.blobs import SavingBlob, WrittenBlob, delete_blob, wait_quietly
 from ground.errors import InvalidRequest, PayloadTooLarge, StoreFull
-from ground.ids import created_at_of
+from ground.ids import created_at_of, new_public_id
 from routing.domain.scoring import WorkflowProfile
 from routing.models import FilePurpose, StoredFile
 from routing.quote_room import take_quote_room
@@ -101,9 +101,10 @@ def keep_file(
             stored = _sent_before(caller, filename, written, kept_for) if is_retry else None
             if stored is None:
                 check_room(caller.organisation, written.size_bytes)
-                stored = _make(caller, public_id, filename, written, kept_for)
-                if workflow is not None:
-                    _price(caller, stored, workflow)
+                quote_id = _room_for_quote(caller, written) if workflow is not None else ""
+                stored = _make(caller, public_id, filename, written, kept_for, quote_id)
+                if quote_id and workflow is not None:
+                    begin_pricing(caller, quote_id, workflow=workflow, size_bytes=written.size_bytes, stored=stored)
             saving.wait()
     except BaseException as error:
         wait_quietly(saving)
@@ -116,7 +117,9 @@ def keep_file(
     return stored
 
 
-def _make(caller: Caller, public_id: str, filename: str, written: WrittenBlob, kept_for: timedelta) -> StoredFile:
+def _make(
+    caller: Caller, public_id: str, filename: str, written: WrittenBlob, kept_for: timedelta, quote_id: str
+) -> StoredFile:
     at = clock.now()
     return StoredFile.objects.create(
         public_id=public_id,
@@ -127,17 +130,19 @@ def _make(caller: Caller, public_id: str, filename: str, written: WrittenBlob, k
         size_bytes=written.size_bytes,
         sha256=written.sha256,
         blob_name=written.name,
+        quote_id=quote_id,
         created_at=at,
         expires_at=at + kept_for,
     )
 
 
-def _price(caller: Caller, stored: StoredFile, workflow: WorkflowProfile) -> None:
+def _room_for_quote(caller: Caller, written: WrittenBlob) -> str:
+    """Give a new quote's id, or nothing where open quotes have half of their room."""
     try:
-        take_quote_room(caller.organisation, stored.size_bytes, maximum_bytes=settings.STORED_QUOTES_MAX_BYTES // 2)
+        take_quote_room(caller.organisation, written.size_bytes, maximum_bytes=settings.STORED_QUOTES_MAX_BYTES // 2)
     except StoreFull:
-        return
-    begin_pricing(caller, workflow=workflow, size_bytes=stored.size_bytes, stored=stored)
+        return ""
+    return new_public_id("qt_", clock.now())
 
 
 def _sent_before(caller: Caller, filename: str, written: WrittenBlob, kept_for: timedelta) -> StoredFile | None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from django.db.models import Exists, OuterRef
+
 from accounts.selectors import Caller
 from catalog.domain.records import Endpoint
 from ground import clock
 from ground.blobs import BlobWriter
-from ground.ids import new_public_id
+from ground.ids import created_at_of, new_public_id
 from routing.domain.pins import BatchPlan
 from routing.domain.scoring import WorkflowProfile
-from routing.models import FilePricing, PricingState, Quote, QuoteStatus, StoredFile
-from routing.selectors import batch_of_quote, quote_by_id, quote_has_expired
+from routing.models import Batch, FilePricing, PricingState, Quote, QuoteStatus, StoredFile
+from routing.selectors import quote_has_expired
 from routing.services.file_quotes import request_quote
 from routing.services.files import check_room, keep_file, uploaded_blob_name
 
@@ -82,8 +84,10 @@ def _newest_quote(caller: Caller, stored: StoredFile) -> Quote | None:
     """Give a file's newest quote, unless a batch has it."""
     if not stored.quote_id:
         return None
-    quote = quote_by_id(organisation=caller.organisation, public_id=stored.quote_id)
-    return None if batch_of_quote(quote) else quote
+    # The id's time names the partition.
+    named = Quote.objects.filter(public_id=stored.quote_id, created_at=created_at_of(stored.quote_id))
+    taken = Batch.objects.filter(quote_id=OuterRef("public_id"))
+    return named.filter(~Exists(taken), organisation=caller.organisation).first()
 
 
 def _is_under(quote: Quote, workflow: WorkflowProfile) -> bool:
