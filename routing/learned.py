@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+import msgspec
 from django.conf import settings
 from django.db.models import Max
 
 from accounts.models import Organisation
-from catalog.domain.records import Catalog
+from catalog.domain.records import Catalog, Model
+from routing.domain.estimate.tables import Vocabulary, vocabulary_named
 from routing.domain.learning.records import NOTHING_LEARNED, Learned, ModelRatios
-from routing.domain.learning.states import NEW, ModelStates, State
-from routing.models import LearnedScope, LearnedState
+from routing.domain.learning.states import NEW, HouseState, ModelStates, State
+from routing.domain.learning.tables import Fit
+from routing.models import LearnedScope, LearnedState, LearnedTable
 
 _HELD_AT_MOST: Final = 512
 _Key = tuple[int, str, int]
@@ -71,7 +76,7 @@ def job_salt(organisation: Organisation) -> bytes:
 
 def _read(organisation: Organisation, workflow: str, catalog: Catalog, versions: tuple[int, int]) -> Learned:
     """Read it in one statement, so that all of it is of one moment; what is newer than ``versions`` is read again."""
-    house: dict[str, int] = {}
+    house: dict[str, tuple[int, int]] = {}
     off: set[str] = set()
     own: dict[str, dict[str, dict[str, State]]] = {}
     found = LearnedState.objects.filter(organisation=None) | LearnedState.objects.filter(organisation=organisation)
@@ -79,17 +84,29 @@ def _read(organisation: Organisation, workflow: str, catalog: Catalog, versions:
         "model_slug", "scope", "name", "state", "is_on", "house_ratio_ppm"
     ):
         if scope == LearnedScope.HOUSE:
-            house[slug] = ratio_ppm
+            house[slug] = ratio_ppm, HouseState.from_bytes(state).table_version
             if not is_on:
                 off.add(slug)
         else:
             own.setdefault(slug, {}).setdefault(scope, {})[name] = State.from_bytes(state)
-    models = {
-        slug: _ratios(own.get(slug, {}), workflow, house_ppm, catalog.models[slug].vocabulary_is_public)
-        for slug, house_ppm in house.items()
-        if slug not in off and slug in catalog.models
-    }
+    models = {}
+    for slug, (house_ppm, table_version) in house.items():
+        if slug not in off and slug in catalog.models:
+            model = catalog.models[slug]
+            ratios = _ratios(own.get(slug, {}), workflow, house_ppm, model.vocabulary_is_public)
+            models[slug] = replace(ratios, vocabulary=learned_vocabulary(model, table_version))
     return Learned(version=max(versions), salt=job_salt(organisation), models=MappingProxyType(models))
+
+
+def learned_vocabulary(model: Model, table_version: int) -> Vocabulary | None:
+    """Give the table that a model is counted by, the same object each time; None where it is the catalog's."""
+    return _table(model.slug, model.vocabulary, table_version) if table_version else None
+
+
+@functools.lru_cache(maxsize=64)
+def _table(model_slug: str, base: str, version: int) -> Vocabulary:
+    fit = LearnedTable.objects.values_list("fit", flat=True).get(model_slug=model_slug, version=version)
+    return msgspec.msgpack.decode(bytes(fit), type=Fit).as_vocabulary(vocabulary_named(base))
 
 
 def _ratios(own: Mapping[str, Mapping[str, State]], workflow: str, house_ppm: int, is_public: bool) -> ModelRatios:  # noqa: FBT001 -- a fact of the model

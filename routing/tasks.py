@@ -17,6 +17,7 @@ from routing.services import (
     file_quotes,
     finish,
     lanes,
+    learned_states,
     learning,
     notices,
     retention,
@@ -95,6 +96,12 @@ def finish_batches() -> None:
 def learn_from_batches() -> None:
     """Let settled batches teach the estimator."""
     _while_due(learning.learn_from_next_batch)
+
+
+@shared_task(name="routing.sweep_learned_history")
+def sweep_learned_history() -> None:
+    """Remove what was learned so long ago that nobody goes back to it."""
+    learned_states.sweep_history()
 
 
 @shared_task(name="routing.measure_lanes")

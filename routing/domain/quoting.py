@@ -166,7 +166,7 @@ class ReadTable:
 
     def tokens_of(self, resolved: ResolvedModel, first: int, rows: Rows) -> RowTokens:
         """Estimate a group's rows, whose strings begin at position ``first``."""
-        rules = rules_of(resolved.model, self.table.endpoint)
+        rules = _rules_of(resolved, self.learned, self.table.endpoint)
         weighed = Weighed.of(self.texts, first, len(rows), rules.vocabulary)
         ratios = _ratios_of(resolved, self.learned, self.table.endpoint, lambda: lines_of(self.body, self.table, rows))
         return estimate_rows(weighed, facts_of(self.table, rows), rules, ratios)
@@ -214,7 +214,7 @@ class KnownFile:
 
     def tokens_of(self, resolved: ResolvedModel, _first: int, rows: Rows) -> RowTokens:
         """Estimate a group's rows."""
-        rules, columns = rules_of(resolved.model, self.table.endpoint), self.table.columns[rows]
+        rules, columns = _rules_of(resolved, self.learned, self.table.endpoint), self.table.columns[rows]
         facts = RowFacts(
             message_counts=columns["message_count"].astype(np.int64),
             limits=columns["limit"].astype(np.int64),
@@ -287,6 +287,10 @@ def file_of(
     return ReadTable.of(body, table, groups, learned)
 
 
+def _rules_of(resolved: ResolvedModel, learned: Learned, endpoint: Endpoint) -> ModelRules:
+    return rules_of(resolved.model, endpoint, learned.of(resolved.model.slug).vocabulary)
+
+
 def _ratios_of(
     resolved: ResolvedModel, learned: Learned, endpoint: Endpoint, lines: Callable[[], Iterable[RowLine]]
 ) -> RowRatios:
@@ -328,10 +332,10 @@ def facts_of(table: RowTable, rows: npt.NDArray[np.int64]) -> RowFacts:
     )
 
 
-def rules_of(model: Model, endpoint: Endpoint) -> ModelRules:
-    """Give how a model counts."""
+def rules_of(model: Model, endpoint: Endpoint, learned: Vocabulary | None = None) -> ModelRules:
+    """Give how a model counts: by the catalog's vocabulary, or by one that settled rows taught."""
     return ModelRules(
-        vocabulary=vocabulary_named(model.vocabulary),
+        vocabulary=learned or vocabulary_named(model.vocabulary),
         image_rule=image_rule(model.slug),
         max_output_tokens=model.max_output_tokens,
         makes_output=endpoint is not Endpoint.EMBEDDINGS,

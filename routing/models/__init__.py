@@ -16,9 +16,11 @@ from routing.models.learning import (
     LearnedScope,
     LearnedState,
     LearnedStateVersion,
+    LearnedTable,
     LearningChoice,
     LearningDecision,
     LessonState,
+    TableInTheMaking,
 )
 from routing.models.outcomes import RowOutcome
 from routing.models.quote_path import QuotePathReport
@@ -39,6 +41,7 @@ __all__ = [
     "LearnedScope",
     "LearnedState",
     "LearnedStateVersion",
+    "LearnedTable",
     "LearningChoice",
     "LearningDecision",
     "LessonState",
@@ -52,6 +55,7 @@ __all__ = [
     "StoredFile",
     "SubLane",
     "SubLaneState",
+    "TableInTheMaking",
     "Turn",
     "UnclearChoice",
     "UnclearDecision",

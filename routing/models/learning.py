@@ -132,6 +132,40 @@ class LearnedStateVersion(models.Model):
         return f"version {self.version} of {self.scope} {self.model_slug}"
 
 
+class LearnedTable(models.Model):
+    """A table that took over for a vocabulary that is not public; append-only. ``version`` is the one that it made."""
+
+    model_slug = models.CharField(max_length=120)
+    version = models.BigIntegerField()
+    row_count = models.PositiveIntegerField()
+    # What rows were off by, before and with it, on rows it had not seen; in parts per million.
+    used_error_ppm = models.PositiveBigIntegerField()
+    own_error_ppm = models.PositiveBigIntegerField()
+    # A Fit, msgpack.
+    fit = models.BinaryField()
+    made_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["model_slug", "version"], name="learned_table_is_one_per_version"),
+        ]
+
+    def __str__(self) -> str:
+        return f"table {self.version} of {self.model_slug}"
+
+
+class TableInTheMaking(models.Model):
+    """Sums over rows from which a model's next table is fitted, and how the candidate does (an Apprentice, msgpack)."""
+
+    model_slug = models.CharField(max_length=120, unique=True)
+    row_count = models.PositiveIntegerField()
+    state = models.BinaryField()
+    learned_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"table in the making of {self.model_slug}"
+
+
 class LearningChoice(models.TextChoices):
     """What an operator may decide about what was learned of a model."""
 

@@ -18,20 +18,23 @@ from django.db import connection
 from django.db.models import Sum
 
 from accounts.models import Organisation
-from catalog.domain.records import Catalog, Endpoint, Model
+from catalog.domain.records import Catalog, Endpoint
 from catalog.selectors import current_catalog
 from ground import clock
 from ground.fault_points import FaultPoint, reach
 from ground.leases import Keeper, Lease, claim, moving_on, unless_lost
 from routing.domain.accuracy import INPUT_ERRORS, OUTPUT_ERRORS, absolute_error_ppm_sum, error_counts
 from routing.domain.jsonl.fast import Trouble
-from routing.domain.learning.lessons import Lesson, read_lesson
+from routing.domain.learning.lessons import Lesson, Pupil, TableRows, read_lesson, read_table_rows
 from routing.domain.learning.states import NEW, HouseState, ModelStates, State, Taught, teach
+from routing.domain.learning.tables import ROWS_A_LESSON
 from routing.domain.learning.tallies import CUSTOMER_INPUT, ONE_PPM, house_ratio_ppm, ratio_ppm
 from routing.domain.pins import BatchPlan, GroupPlan
-from routing.learned import job_salt
+from routing.learned import job_salt, learned_vocabulary
 from routing.models import Batch, BatchLesson, GroupAccuracy, LearnedScope, LearnedState, LessonState, RowOutcome
 from routing.payloads import Payload, open_payload
+from routing.services.learned_states import next_version, save_states
+from routing.services.learned_tables import candidate_of, teach_table
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +45,8 @@ _CUSTOMERS_AT_MOST: Final = 1_000
 # So many processes may die of one lesson before it is skipped.
 _TRIES: Final = 5
 _Totals = dict[str, int]
+# Row, input and output, a line a row.
+_Settled = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 
 def owe_lesson(batch: Batch, at: datetime) -> None:
@@ -79,9 +84,11 @@ def learn_from_next_batch() -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ReadGroup:
     group: GroupPlan
-    model: Model
+    pupil: Pupil
     lesson: Lesson
     totals: _Totals
+    # Of a model whose vocabulary is not public.
+    table_rows: TableRows | None
 
 
 def _read_groups(lease: Lease, batch: Batch, plan: BatchPlan, catalog: Catalog) -> Iterator[_ReadGroup]:
@@ -95,11 +102,21 @@ def _read_groups(lease: Lease, batch: Batch, plan: BatchPlan, catalog: Catalog) 
             if model is None or not totals["row_count"]:
                 continue
             settled = _settled_rows(batch, group, -(-totals["row_count"] // _ROWS_AT_MOST))
+            pupil = Pupil(
+                model=model,
+                endpoint=Endpoint(batch.endpoint),
+                salt=salt,
+                vocabulary=learned_vocabulary(model, _table_version(model.slug)),
+                candidate=None if model.vocabulary_is_public else candidate_of(model),
+            )
             parts = []
-            for part in _read_rows(payload, settled, model, Endpoint(batch.endpoint), salt):
+            for part in _read_rows(payload, settled, pupil):
                 keep()
                 parts.append(part)
-            yield _ReadGroup(group=group, model=model, lesson=Lesson.joined(parts), totals=totals)
+            table_rows = None if model.vocabulary_is_public else _read_for_table(payload, settled, pupil)
+            yield _ReadGroup(
+                group=group, pupil=pupil, lesson=Lesson.joined(parts), totals=totals, table_rows=table_rows
+            )
 
 
 def _totals(batch: Batch, group: GroupPlan) -> _Totals:
@@ -117,7 +134,7 @@ def _totals(batch: Batch, group: GroupPlan) -> _Totals:
     return {"row_count": charged.count(), "input": sum(int(each or 0) for each in sums.values()), "output": output}
 
 
-def _settled_rows(batch: Batch, group: GroupPlan, every: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+def _settled_rows(batch: Batch, group: GroupPlan, every: int) -> _Settled:
     """Give row, input and output of each ``every``-th charged row of a group, in the order of the file."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -130,13 +147,23 @@ def _settled_rows(batch: Batch, group: GroupPlan, every: int) -> np.ndarray[tupl
         return np.array(cursor.fetchall(), dtype=np.int64).reshape(-1, 3)
 
 
-def _read_rows(
-    payload: Payload,
-    settled: np.ndarray[tuple[int, int], np.dtype[np.int64]],
-    model: Model,
-    endpoint: Endpoint,
-    salt: bytes,
-) -> Iterator[Lesson]:
+def _table_version(model_slug: str) -> int:
+    row = LearnedState.objects.filter(model_slug=model_slug, organisation=None).first()
+    return HouseState.from_bytes(row.state).table_version if row else 0
+
+
+def _read_for_table(payload: Payload, settled: _Settled, pupil: Pupil) -> TableRows | None:
+    """Read an even sample of the rows for the fit of a table."""
+    chosen = settled[:: -(-len(settled) // ROWS_A_LESSON)]
+    rows = chosen[:, 0]
+    lines = [line for block in payload.blocks(rows) for line in block.lines()]
+    try:
+        return read_table_rows(lines, pupil, chosen[:, 1], payload.input_tokens[rows])
+    except Trouble:
+        return None
+
+
+def _read_rows(payload: Payload, settled: _Settled, pupil: Pupil) -> Iterator[Lesson]:
     first = 0
     for block in payload.blocks(settled[:, 0]):
         rows = settled[first : first + len(block.rows)]
@@ -144,9 +171,7 @@ def _read_rows(
         try:
             yield read_lesson(
                 block.lines(),
-                model,
-                endpoint,
-                salt,
+                pupil,
                 settled_input_tokens=rows[:, 1],
                 settled_output_tokens=rows[:, 2],
                 quoted_input_tokens=payload.input_tokens[rows[:, 0]],
@@ -165,14 +190,6 @@ def _apply(owed: BatchLesson, batch: Batch, plan: BatchPlan, groups: list[_ReadG
         _keep_accuracy(owed, batch, read)
         _teach(batch, plan.workflow.name, read, version, at)
     return version
-
-
-def next_version() -> int:
-    """Give the next version. Nobody else gets one until the transaction ends, so they become seen in their order."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('learned versions', 0))")
-        cursor.execute("SELECT nextval('routing_learned_versions')")
-        return int(cursor.fetchone()[0])
 
 
 def _keep_accuracy(owed: BatchLesson, batch: Batch, read: _ReadGroup) -> None:
@@ -212,10 +229,14 @@ def _teach(batch: Batch, workflow: str, read: _ReadGroup, version: int, at: date
     house_row = LearnedState.objects.filter(model_slug=slug, organisation=None).first()
     if house_row is not None and not house_row.is_on:
         return
+    if read.table_rows is not None and teach_table(slug, read.table_rows, version, at):
+        # What these rows say of the old table tells nothing of the new one.
+        return
     house = HouseState.from_bytes(house_row.state) if house_row else HouseState()
     jobs = set(map(str, read.lesson.jobs.tolist())) - {"0"}
     states = _states(batch.organisation, slug, workflow, jobs)
-    taught = teach(states, read.lesson, house.ratio_ppm, vocabulary_is_public=read.model.vocabulary_is_public)
+    is_public = read.pupil.model.vocabulary_is_public
+    taught = teach(states, read.lesson, house.ratio_ppm, vocabulary_is_public=is_public)
     if not taught.row_count:
         return
     _save_own(batch.organisation, slug, workflow, states, taught.states, version, at)
@@ -268,16 +289,6 @@ def _save_own(
     # Those that taught last stay.
     beyond = jobs.order_by("-version", "pk").values_list("pk", flat=True)[JOBS_OF_A_MODEL:]
     jobs.filter(pk__in=list(beyond)).delete()
-
-
-def save_states(states: list[LearnedState]) -> None:
-    """Write the newest states of keys, new or not."""
-    LearnedState.objects.bulk_create(
-        states,
-        update_conflicts=True,
-        unique_fields=["model_slug", "organisation", "scope", "name"],
-        update_fields=["version", "learned_at", "state", "house_ratio_ppm"],
-    )
 
 
 def _save_house(slug: str, house: HouseState, taught: Taught, version: int, at: datetime) -> None:

@@ -14,7 +14,7 @@ from ground.reasons import checked_reason
 from routing.domain.learning.states import HouseState, State
 from routing.domain.learning.tallies import ONE_PPM
 from routing.models import LearnedScope, LearnedState, LearnedStateVersion, LearningChoice, LearningDecision
-from routing.services.learning import next_version, save_states
+from routing.services.learned_states import next_version, save_states
 
 _log = logging.getLogger(__name__)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,34 +12,43 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
 from catalog.selectors import current_catalog
 from ground import clock as ground_clock
 from ground.errors import InvalidRequest
 from routing.accuracy import accuracy_board, learned_of_models
+from routing.domain.estimate.tables import WEIGHT_SCALE, vocabulary_named
+from routing.domain.estimate.weights import prepare_texts, weigh_rows
+from routing.domain.jsonl import fast
+from routing.domain.jsonl.table import FileLimits
 from routing.domain.offering import QuoteSettings
 from routing.domain.quoting import make_quote_plan
 from routing.domain.scoring import WorkflowProfile
-from routing.learned import learned_for
 from routing.models import (
     Batch,
     BatchLesson,
     GroupAccuracy,
     LearnedState,
     LearnedStateVersion,
+    LearnedTable,
     LearningChoice,
     LearningDecision,
     LessonState,
     RowOutcome,
 )
+from routing.payloads import open_payload
 from routing.services.batches import accept_quote
+from routing.services.learned_states import sweep_history
 from routing.services.learning import learn_from_next_batch, owe_lesson
 from routing.services.learning_decisions import decide_learning
 from routing.services.quotes import create_quote
 from routing.workflows import DEFAULT_WORKFLOW
+from tests.api.world import Api
 from tests.harness.clock import Clock
-from tests.harness.world import Tenant, make_tenant
+from tests.harness.world import Tenant, keep_models_in_service, make_tenant
 from tests.routing.domain.sample import jsonl, row
 
 MODEL = "gpt-4o-mini"
@@ -90,6 +100,10 @@ class School:
     def quoted(self, slug: str, body: bytes) -> dict[str, Any]:
         made = create_quote(caller=self.tenant(slug).caller, body=body, workflow=DEFAULT_WORKFLOW)
         return dict(made.answer)
+
+    def placement(self, slug: str, body: bytes) -> np.ndarray[Any, Any]:
+        with open_payload(self.quoted(slug, body)["id"]) as payload:
+            return payload.input_tokens
 
     def settled(self, slug: str, body: bytes, settle: Callable[[int], tuple[int, int]]) -> Batch:
         """A batch whose rows have ended, due to teach; ``settle`` gives input and output by the formula's input."""
@@ -283,6 +297,91 @@ def test_a_provider_that_begins_to_count_otherwise_rings_an_alarm(
     assert "counts otherwise" in caplog.text
 
 
+CLOSED = "claude-haiku-4-5"
+KINDS = {
+    "letters": ["The", "parcel", "that", "you", "sent", "last", "week", "has", "not", "arrived,", "nobody", "answers."],
+    "code": ["for", "row", "in", "rows:", "total", "+=", "row.tokens", "*", "rate;", "}", "if", "(x", "==", "None):"],
+    "figures": ["12.50", "4711", "2026-03-01", "19", "%", "48151623", "0.004", "EUR", "7,", "1,250,000"],
+    "german": [
+        "Die",
+        "Lieferung",
+        "verz\u00f6gert",
+        "sich;",
+        "bitte",
+        "pr\u00fcfen",
+        "Sie",
+        "Stra\u00dfe",
+        "und",
+        "Hausnummer.",
+    ],
+    "greek": ["\u03b7", "\u03ad\u03c6\u03c4\u03b1\u03c3\u03b5", "\u03c7\u03b8\u03b5\u03c2"],
+}
+
+
+def closed_file(seed: int, *, count: int = 100) -> bytes:
+    source = random.Random(seed)
+    rows = []
+    for number in range(count):
+        words = KINDS[source.choice(list(KINDS))]
+        text = " ".join(source.choices(words, k=source.randrange(60, 160)))
+        rows.append(row(f"r{number}", model=CLOSED, messages=[{"role": "user", "content": text}], max_tokens=100))
+    return jsonl(*rows)
+
+
+def test_a_vocabulary_that_is_not_public_gets_a_table_of_its_own(school: School) -> None:
+    keep_models_in_service()
+    model = current_catalog().models[CLOSED]
+    assert not model.vocabulary_is_public
+    truth = vocabulary_named("qwen3")
+
+    def true_tokens(body: bytes) -> list[int]:
+        table = fast.read_rows(body, FileLimits())
+        weighed = weigh_rows(prepare_texts(table.literals), 0, len(table), truth)
+        return [int(each) // WEIGHT_SCALE + truth.message_tokens + truth.request_tokens for each in weighed]
+
+    def error(seed: int) -> float:
+        body = closed_file(seed)
+        placed = school.placement("acme", body)
+        return float(np.abs(placed / np.array(true_tokens(body)) - 1).mean())
+
+    first = error(99)
+    for seed in range(5):
+        body = closed_file(seed)
+        settled = iter(true_tokens(body))
+        school.settled("acme", body, lambda _formula, settled=settled: (next(settled), 40))  # type: ignore[misc]
+        assert learn_from_next_batch()
+    table = LearnedTable.objects.get()
+    assert table.own_error_ppm < table.used_error_ppm * 0.9
+    learned = error(99)
+    assert learned < 0.045
+    assert learned < first / 2
+    # Going back to before it brings the old table back.
+    operator = User.objects.create_user(
+        email="o@example.com", name="Olu", staff_role="operator", created_at=ground_clock.now()
+    )
+    before = LearnedStateVersion.objects.filter(organisation_id=None, version__lt=table.version).latest("version")
+    decide_learning(
+        model_slug=CLOSED, choice=LearningChoice.BACK, reason="a try", user=operator, to_version=before.version
+    )
+    assert error(99) > 1.2 * learned
+
+
+def test_a_call_sees_what_was_learned_at_once_and_asks_the_database_no_more(school: School) -> None:
+    api = Api(school.tenant("acme"))
+    rows = [json.loads(line) for line in file_of("classify", count=5, seed=1).splitlines()]
+
+    def statements() -> int:
+        with CaptureQueriesContext(connection) as seen:
+            api.quote(*rows)
+        return len(seen)
+
+    api.quote(*rows)
+    before = statements()
+    school.learns("acme", "classify", 1.10)
+    assert api.quote(*rows)["learned_version"] == LearnedState.objects.latest("version").version
+    assert statements() == before
+
+
 def test_history_is_kept_and_never_changed(school: School, app_cursor: psycopg.Cursor) -> None:
     school.learns("acme", "classify", 1.10)
     assert LearnedStateVersion.objects.count() == LearnedState.objects.count() == 4
@@ -294,5 +393,8 @@ def test_history_is_kept_and_never_changed(school: School, app_cursor: psycopg.C
     ):
         with pytest.raises(psycopg.errors.RestrictViolation):
             app_cursor.execute(statement)
-    assert User.objects.count() == 0
-    assert learned_for(school.tenant("acme").organisation, "default", current_catalog()).version > 0
+    school.learns("acme", "classify", 1.10)
+    assert sweep_history() == 0
+    school.clock.advance(days=91)
+    # What held 90 days ago stays.
+    assert (sweep_history(), LearnedStateVersion.objects.count()) == (4, 4)

@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from catalog.domain.records import Endpoint, Model
+from routing.domain.estimate.tables import Vocabulary
 from routing.domain.estimate.tokens import ONE_PPM, Weighed, count_inputs, output_ceilings, output_priors
 from routing.domain.estimate.weights import prepare_texts
 from routing.domain.jsonl import fast
 from routing.domain.jsonl.table import FileLimits
 from routing.domain.learning.jobs import NO_JOB, job_keys_of
+from routing.domain.learning.tables import Features, features_of
 from routing.domain.quoting import facts_of, lines_of, rules_of
 
 Numbers = npt.NDArray[np.int64]
@@ -85,11 +87,58 @@ class Lesson:
         return quoted
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pupil:
+    """Of what a lesson is: a model as it counts now, and the table in the making that it may be counted by later.
+
+    ``candidate`` is None where there is none yet; ``salt`` goes into the keys of the customer's jobs.
+    """
+
+    model: Model
+    endpoint: Endpoint
+    salt: bytes
+    vocabulary: Vocabulary | None = None
+    candidate: Vocabulary | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRows:
+    """Rows of text alone, as the fit of a table looks at them; ``candidate_tokens`` are 0 without a candidate."""
+
+    features: Features
+    settled_tokens: Numbers
+    quoted_tokens: Numbers
+    candidate_tokens: Numbers
+
+
+def read_table_rows(lines: list[bytes], pupil: Pupil, settled: Numbers, quoted: Numbers) -> TableRows:
+    """Read rows' lines again for a table in the making; those with tools, images or token lists are left out.
+
+    Raises:
+        Trouble: A line is not what a quote takes any more.
+    """
+    table = fast.read_rows(b"\n".join(lines), _LIMITS)
+    texts = prepare_texts(table.literals)
+    is_text = np.ones(len(table), dtype=bool)
+    is_text[list(table.extras)] = False
+    is_text &= settled > 0
+    candidate = np.zeros(len(table), dtype=np.int64)
+    if pupil.candidate is not None:
+        rows = np.arange(len(table))
+        rules = rules_of(pupil.model, pupil.endpoint, pupil.candidate)
+        weighed = Weighed.of(texts, 0, len(table), rules.vocabulary)
+        candidate = count_inputs(weighed, facts_of(table, rows), rules).counted_tokens
+    return TableRows(
+        features=features_of(texts, table.message_counts)[is_text],
+        settled_tokens=settled[is_text],
+        quoted_tokens=quoted[is_text],
+        candidate_tokens=candidate[is_text],
+    )
+
+
 def read_lesson(
     lines: list[bytes],
-    model: Model,
-    endpoint: Endpoint,
-    salt: bytes,
+    pupil: Pupil,
     *,
     settled_input_tokens: Numbers,
     settled_output_tokens: Numbers,
@@ -100,15 +149,16 @@ def read_lesson(
     Raises:
         Trouble: A line is not what a quote takes any more.
     """
+    model, endpoint = pupil.model, pupil.endpoint
     body = b"\n".join(lines)
     table = fast.read_rows(body, _LIMITS)
     rows = np.arange(len(table))
     texts = table.texts if len(table.model_names) == 1 else prepare_texts(table.literals)
-    facts, rules = facts_of(table, rows), rules_of(model, endpoint)
+    facts, rules = facts_of(table, rows), rules_of(model, endpoint, pupil.vocabulary)
     inputs = count_inputs(Weighed.of(texts, 0, len(rows), rules.vocabulary), facts, rules)
     most = output_ceilings(facts, rules)
     has_jobs = endpoint is not Endpoint.EMBEDDINGS
-    jobs = job_keys_of(lines_of(body, table, rows), salt) if has_jobs else [NO_JOB] * len(rows)
+    jobs = job_keys_of(lines_of(body, table, rows), pupil.salt) if has_jobs else [NO_JOB] * len(rows)
     return Lesson(
         settled_input_tokens=settled_input_tokens,
         settled_output_tokens=settled_output_tokens,

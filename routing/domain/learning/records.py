@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from routing.domain.estimate.tables import Vocabulary
 from routing.domain.learning.tallies import ONE_PPM
 
 
@@ -34,6 +35,8 @@ class ModelRatios:
     input_band: Band | None = None
     output_band: Band | None = None
     jobs: Mapping[int, JobRatios] = field(default_factory=lambda: MappingProxyType({}))
+    # A table that settled rows taught, where the catalog's is not the model's own.
+    vocabulary: Vocabulary | None = None
 
 
 NOTHING_OF_A_MODEL = ModelRatios()

@@ -205,6 +205,8 @@ class HouseState(msgspec.Struct, frozen=True, kw_only=True):
     recent_error_ppm: int = 0
     recent_row_count: int = 0
     drifted_at: int = 0
+    # The learned table that its rows are counted by; 0 where it is the catalog's.
+    table_version: int = 0
 
     def to_bytes(self) -> bytes:
         """Give the stored form."""
