@@ -15,6 +15,7 @@ from django.db.models import F, Q
 
 from accounts.models import Organisation, OrganisationKind, User
 from billing.adjustments import models as _adjustments  # noqa: F401 -- Django finds an app's models through this module
+from billing.alerts import models as _alerts  # noqa: F401 -- the same
 from billing.books import models as _books  # noqa: F401 -- the same
 from billing.domain.records import AttemptOutcome, HoldState, LineKind
 from billing.exports import models as _exports  # noqa: F401 -- Django finds an app's models through this module

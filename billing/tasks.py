@@ -8,6 +8,7 @@ from collections.abc import Callable
 from celery import shared_task
 
 from billing.adjustments import services as adjustments
+from billing.alerts import services as alerts
 from billing.books import services as books
 from billing.reconciliation.services import matching, reading
 from billing.services import exports
@@ -62,3 +63,13 @@ def write_exports() -> None:
 def sweep_exports() -> None:
     """Remove the bytes of exports whose time is over."""
     _while_due(exports.sweep_exports)
+
+
+@shared_task(name="billing.tell_low_balances")
+def tell_low_balances() -> None:
+    """Tell of wallets that fell below their owner's threshold, and mail what is due."""
+    alerts.rearm_alerts()
+    while alerts.tell_next_crossing():
+        pass
+    while alerts.mail_next_crossing():
+        pass

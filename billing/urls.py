@@ -3,6 +3,7 @@
 from django.urls import path
 
 from billing.adjustments import views as adjustments
+from billing.alerts import views as alerts
 from billing.books import views as books
 from billing.books import wallet_views
 from billing.views import exports, receipts, usage, wallet
@@ -16,6 +17,7 @@ urlpatterns = [
     path("app/receipts/<str:receipt_id>/json", receipts.receipt_as_json, name="receipt-json"),
     path("app/usage/", usage.usage_page, name="usage"),
     path("app/wallet/", wallet.wallet_page, name="wallet"),
+    path("app/wallet/alert/", alerts.wallet_alert, name="wallet-alert"),
     path("app/wallet/statements/<str:month>/", wallet_views.month_statement, name="month-statement"),
     path("fin/adjustments/", adjustments.adjustment_list, name="adjustment-list"),
     path("fin/adjustments/new/", adjustments.adjustment_new, name="adjustment-new"),

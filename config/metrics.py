@@ -9,6 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from billing.books.models import ProofRun
 from config.errors import answer
 from ground import clock
 from ground.errors import NotFound
@@ -27,7 +28,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     token, given = settings.METRICS_TOKEN, request.headers.get("Authorization", "")
     if not token or not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
         return answer(NotFound("There is nothing at this address."))
-    lines = "\n".join(_lines(quote_path(clock.now()).processes))
+    lines = "\n".join((*_lines(quote_path(clock.now()).processes), *_of_the_ledger()))
     return HttpResponse(f"{lines}\n", content_type=CONTENT_TYPE)
 
 
@@ -45,6 +46,25 @@ def _lines(processes: tuple[ProcessReport, ...]) -> Iterator[str]:
             yield f"{name}_sum{{{labels}}} {times.sum_us / 1_000_000:.6f}"
             yield f"{name}_count{{{labels}}} {times.count}"
     yield from _gauges(processes)
+
+
+def _of_the_ledger() -> Iterator[str]:
+    """Give whether the books held when they were last proven, and how long ago that was; nothing before the first."""
+    proof = ProofRun.objects.filter(finished_at__isnull=False).order_by("-pk").first()
+    if proof is None or proof.finished_at is None:
+        return
+    age_seconds = max(0, int((clock.now() - proof.finished_at).total_seconds()))
+    for name, what, value in (
+        (
+            "lanehouse_ledger_holds",
+            "1 where every law of the books held when they were last proven.",
+            int(bool(proof.holds)),
+        ),
+        ("lanehouse_ledger_proof_age_seconds", "How long ago the books were proven.", age_seconds),
+    ):
+        yield f"# HELP {name} {what}"
+        yield f"# TYPE {name} gauge"
+        yield f"{name} {value}"
 
 
 def _gauges(processes: tuple[ProcessReport, ...]) -> Iterator[str]:

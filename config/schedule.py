@@ -27,6 +27,7 @@ SECONDS_BETWEEN: Final[dict[str, float]] = {
     "routing.sweep_payloads": 60.0,
     "routing.sweep_batches": 60.0,
     "billing.expire_grants": 5.0,
+    "billing.tell_low_balances": 5.0,
     "billing.prove_ledger": 30.0,
     "billing.take_snapshot": 600.0,
     "billing.sweep_exports": 60.0,

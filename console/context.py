@@ -60,8 +60,9 @@ def _sections(user: User, membership: Membership | None) -> list[dict[str, Any]]
         lanes = _link("lanes", "Lanes", "catalog:lane-list", "route", "g l")
         sla = _link("sla", "SLA wall", "catalog:wall", "chart-bar", "g s")
         accuracy = _link("any-accuracy", "Accuracy", "routing:any-accuracy", "scale", "g y")
-        rates = _link("rates", "Rates", "catalog:rate-list", "tag", "g n")
-        links = [overview, batches, lanes, sla, rates, accuracy]
+        rates = _link("rates", "Rates", "catalog:rate-list", "tag", "g j")
+        customers = _link("customers", "Customers", "console:customer-list", "users", "g c")
+        links = [overview, batches, customers, lanes, sla, rates, accuracy]
         if user.staff_role != StaffRole.FINANCE:
             links.append(_link("quote-path", "Quote path", "routing:quote-path", "clock", "g p"))
         if user.staff_role != StaffRole.SUPPORT:
@@ -74,6 +75,7 @@ def _sections(user: User, membership: Membership | None) -> list[dict[str, Any]]
 
 def _finance_links() -> list[dict[str, str]]:
     return [
+        _link("finance-overview", "Finance", "console:finance-overview", "layout-dashboard", "g v"),
         _link("ledger", "Ledger", "billing:ledger", "book-2", "g e"),
         _link("wallets", "Wallets", "billing:wallet-list", "wallet", "g i"),
         _link("adjustments", "Adjustments", "billing:adjustment-list", "scale", "g d"),

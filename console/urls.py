@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from console.views import docs, jump, overviews, preferences
+from console.views import customers, docs, jump, overviews, preferences
 
 app_name = "console"
 urlpatterns = [
@@ -11,6 +11,9 @@ urlpatterns = [
     path("ops/", overviews.operator_page, name="operator-overview"),
     path("docs/", docs.docs_page, name="docs"),
     path("docs/<str:name>", docs.docs_page, name="docs-page"),
+    path("ops/customers/", customers.customer_list, name="customer-list"),
+    path("ops/customers/<str:organisation_id>/limits/", customers.customer_limits, name="customer-limits"),
+    path("fin/", customers.finance_page, name="finance-overview"),
     path("go", jump.go, name="go"),
     path("me/preferences/", preferences.preferences, name="preferences"),
 ]

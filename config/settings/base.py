@@ -230,7 +230,10 @@ PAGE_POLL_MILLISECONDS = env.integer("LANEHOUSE_PAGE_POLL_MILLISECONDS", 0)
 FAULT_POINTS = env.words("LANEHOUSE_FAULT_POINT")
 PROVIDER_TIMEOUT_SECONDS = env.integer("LANEHOUSE_PROVIDER_TIMEOUT_SECONDS", 60)
 # What customers may subscribe to; this app's callers publish them. Receivers inside the network, by exact host:port.
-WEBHOOK_EVENT_TYPES = ("batches.completed", "batch.completed", "batch.failed", "batch.expired", "batch.cancelled")
+WEBHOOK_EVENT_TYPES = (
+    *("batches.completed", "batch.completed", "batch.failed", "batch.expired", "batch.cancelled"),
+    "wallet.balance_low",
+)
 WEBHOOK_ALLOWED_RECEIVERS = env.words("LANEHOUSE_WEBHOOK_ALLOWED_RECEIVERS")
 
 LOGGING: dict[str, Any] = {

@@ -80,6 +80,13 @@ OF_FINANCE = (
         others=_FIN,
     ),
     PageCase(
+        name="low-balance alert",
+        url_name="billing:wallet-alert",
+        seen_by="admin",
+        make=lambda _world: "/app/wallet/alert/",
+        others={"nobody": 302, "viewer": 403, "operator": 404},
+    ),
+    PageCase(
         name="statement of a month",
         url_name="billing:month-statement",
         seen_by="admin",

@@ -17,6 +17,7 @@ from tests.browser.audit_pages import NOT_OF_AUDIT, OF_AUDIT
 from tests.browser.batch_pages import OF_BATCHES
 from tests.browser.cases import PageCase, Role, World
 from tests.browser.console_pages import OF_THE_CONSOLE
+from tests.browser.customer_pages import OF_CUSTOMERS
 from tests.browser.docs_pages import OF_DOCS
 from tests.browser.file_pages import NOT_OF_FILES, OF_FILES
 from tests.browser.fin_pages import OF_FINANCE
@@ -199,6 +200,7 @@ PAGES = (
     *OF_BATCHES,
     *OF_THE_CONSOLE,
     *OF_FILES,
+    *OF_CUSTOMERS,
     *OF_FINANCE,
     *OF_DOCS,
     *OF_KEYS,

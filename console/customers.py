@@ -1,0 +1,70 @@
+"""Customers as staff sees them: money, work and limits side by side. Bounded reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Sum
+
+from accounts.models import Organisation
+from billing.books.selectors import WalletRow, wallet_page
+from billing.models import Receipt
+from routing.models import Batch, BatchStatus
+
+_OPEN = (BatchStatus.VALIDATING, BatchStatus.IN_PROGRESS, BatchStatus.FINALIZING, BatchStatus.CANCELLING)
+_RECENT = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomerRow:
+    """A customer now: wallet, what 30 days cost, batches that run, and when one was last accepted."""
+
+    wallet: WalletRow
+    spend_micro_usd: int
+    running_count: int
+    is_blocked: bool
+
+    @property
+    def organisation(self) -> Organisation:
+        """The customer."""
+        return self.wallet.organisation
+
+
+def customer_page(
+    *, at: datetime, after: str | None, limit: int, text: str = "", below_micro_usd: int | None = None
+) -> tuple[list[CustomerRow], bool]:
+    """Give up to ``limit`` customers by name, and whether there are more; three statements whatever their number.
+
+    Args:
+        at: Now.
+        after: Public id of the last customer of the page before.
+        limit: How many a page has.
+        text: A customer's id, namespace, or part of its name.
+        below_micro_usd: Only those with less available.
+
+    Raises:
+        NotFound: ``after`` is no customer.
+    """
+    wallets, has_more = wallet_page(after=after, limit=limit, text=text, below_micro_usd=below_micro_usd)
+    keys = [row.organisation.pk for row in wallets]
+    spent = dict(
+        Receipt.objects.filter(organisation__in=keys, settled_at__gte=at - _RECENT)
+        .values_list("organisation_id")
+        .annotate(sum=Sum("total_micro_usd"))
+    )
+    running = dict(
+        Batch.objects.filter(organisation__in=keys, status__in=_OPEN)
+        .values_list("organisation_id")
+        .annotate(count=Count("pk"))
+    )
+    rows = [
+        CustomerRow(
+            wallet=row,
+            spend_micro_usd=int(spent.get(row.organisation.pk, 0)),
+            running_count=running.get(row.organisation.pk, 0),
+            is_blocked=row.organisation.billing_blocked_at is not None or row.receivable_micro_usd > 0,
+        )
+        for row in wallets
+    ]
+    return rows, has_more

@@ -1,0 +1,111 @@
+"""Staff's list of customers, and changing a customer's limits; finance's first page."""
+
+from __future__ import annotations
+
+from django import forms
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.action_pages import Action, ask, done, say_error
+from accounts.list_pages import ROWS_PER_PAGE, ListPage, show_list
+from accounts.models import StaffRole, User
+from accounts.pages import staff_page
+from accounts.services.limits import set_limits
+from billing.adjustments.selectors import organisation_named
+from billing.books.forms import WalletFilterForm
+from billing.books.overview import finance_overview
+from console.customers import CustomerRow, customer_page
+from ground import clock
+from ground.errors import InvalidRequest, NotFound
+from ground.reasons import REASON_MAX_CHARACTERS
+
+_NAV = "customers"
+
+
+class LimitsForm(forms.Form):
+    """A customer's three limits, and why they change."""
+
+    calls_per_minute = forms.IntegerField(label="Calls a minute", min_value=1, max_value=1_000_000)
+    input_tokens_per_minute = forms.IntegerField(label="Input tokens priced a minute", min_value=1, max_value=10**12)
+    accepts_per_minute = forms.IntegerField(label="Batches accepted a minute", min_value=1, max_value=100_000)
+    reason = forms.CharField(label="Reason", max_length=REASON_MAX_CHARACTERS)
+
+
+@require_safe
+@staff_page(StaffRole.OPERATOR, StaffRole.FINANCE, StaffRole.SUPPORT)
+def customer_list(request: HttpRequest, user: User) -> HttpResponse:
+    """Show the customers by name. Alone: the region ``list``."""
+    form = WalletFilterForm(request.GET)
+    rows: list[CustomerRow] = []
+    has_more = False
+    if form.is_valid():
+        try:
+            rows, has_more = customer_page(
+                at=clock.now(),
+                after=request.GET.get("after") or None,
+                limit=ROWS_PER_PAGE,
+                text=form.cleaned_data["text"],
+                below_micro_usd=form.cleaned_data["below_micro_usd"],
+            )
+        except NotFound as error:
+            raise Http404(error.message) from error
+    return show_list(
+        request,
+        ListPage(
+            nav=_NAV,
+            title="Customers",
+            heading="Customers",
+            lead="Money, work and limits. Test twins are not customers.",
+            what="Customers",
+            table="console/_customer_table.html",
+            empty_title="No customers yet",
+            empty_text="An organisation appears here when it is made.",
+        ),
+        form,
+        rows,
+        next_after=rows[-1].organisation.public_id if has_more else "",
+        may_change=user.staff_role in {StaffRole.OPERATOR, StaffRole.SUPERADMIN},
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_page(StaffRole.OPERATOR)
+def customer_limits(request: HttpRequest, user: User, organisation_id: str) -> HttpResponse:
+    """Ask for a customer's new limits, and set them."""
+    try:
+        organisation = organisation_named(organisation_id)
+    except NotFound as error:
+        raise Http404(error.message) from error
+    names = [name for name in LimitsForm.base_fields if name != "reason"]
+    initial = {name: getattr(organisation, name) for name in names}
+    form = LimitsForm(request.POST if request.method == "POST" else None, initial=initial)
+    back_url = reverse("console:customer-list")
+    if form.is_bound and form.is_valid():
+        try:
+            set_limits(
+                organisation,
+                **{name: form.cleaned_data[name] for name in names},
+                reason=form.cleaned_data["reason"],
+                user=user,
+            )
+        except InvalidRequest as error:
+            say_error(form, error)
+        else:
+            return done(request, back_url, f"The limits of {organisation.name} are set.")
+    lead = (f"Customer: {organisation.name}. The next call goes by the new limits.",)
+    return ask(
+        request, Action(title="Change limits", submit="Set limits", back_url=back_url, nav=_NAV, lead=lead), form
+    )
+
+
+@require_safe
+@staff_page(StaffRole.FINANCE)
+def finance_page(request: HttpRequest, _user: User) -> HttpResponse:
+    """Show finance what needs a look."""
+    return render(
+        request,
+        "console/finance_overview.html",
+        {"active_nav": "finance-overview", "overview": finance_overview(clock.now())},
+    )
