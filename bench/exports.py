@@ -12,6 +12,7 @@ import resource
 import tempfile
 import time
 from datetime import UTC, datetime, timedelta
+from typing import IO
 from zoneinfo import ZoneInfo
 
 import django
@@ -106,7 +107,7 @@ def _show_ledger(dsn: str) -> None:
             copied.append(time.perf_counter() - started)
             before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             started = time.perf_counter()
-            written = write_export(scope, ExportFormat.CSV, file.write, lambda _count: None)
+            written = write_export(scope, ExportFormat.CSV, lambda some: _write(file, some), lambda _count: None)
             exported.append(time.perf_counter() - started)
     assert written.row_count == _ROWS
     grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb) / 1024
@@ -116,6 +117,10 @@ def _show_ledger(dsn: str) -> None:
         f" the speed of COPY ({min(copied):.2f} s; floor 0.3), memory of the process {whole_mb:.0f} MB"
         f" (floor {_MEMORY_MAX_MB}), grown by {grown_mb:.0f}"
     )
+
+
+def _write(file: IO[bytes], some: bytes) -> None:
+    file.write(some)
 
 
 def _show_folding(dsn: str) -> None:

@@ -37,8 +37,10 @@ from billing.books.selectors import (
 )
 from billing.books.services import request_proof
 from billing.domain.cells import usd_cell
+from billing.exports.scope import ExportKind
 from billing.forms import ENTRY_WORDS
 from billing.models import AccountKind, LedgerAccount, LedgerLeg, TransactionKind
+from billing.views.shown import house_export_url
 from ground import clock
 from ground.cells import csv_lines, text_cell
 from ground.errors import NotFound
@@ -87,6 +89,9 @@ def ledger(request: HttpRequest, _user: User) -> HttpResponse:
         [leg_row(leg) for leg in page.legs],
         next_after=cursor_of(page.legs[-1]) if page.has_more else "",
         totals=page,
+        export_url=house_export_url(
+            ExportKind.LEDGER, form.cleaned_data if form.is_valid() else {}, zone_of(request, None)
+        ),
     )
 
 

@@ -16,6 +16,7 @@ KIND_WORDS = {
     ExportKind.RECEIPTS: "Receipts, line by line",
     ExportKind.FOCUS: "FOCUS 1.2 (cost and usage)",
     ExportKind.JOURNAL: "Journal for beancount",
+    ExportKind.BREAKS: "Breaks of provider invoices",
 }
 FORMAT_WORDS = {
     ExportFormat.CSV: "CSV",
@@ -32,6 +33,15 @@ FILTER_WORDS = {
     "state": "State",
     "organisation": "Organisation",
     "account": "Account",
+    "account_kind": "Kind of account",
+    "least_micro_usd": "At least, micro-USD",
+    "most_micro_usd": "At most, micro-USD",
+    "book": "Book",
+    "provider": "Provider",
+    "owner": "Owner",
+    "period": "Month",
+    "invoice": "Invoice",
+    "min_difference": "Least difference, USD",
 }
 # What the service calls a field, and what the form does.
 FIELD_OF = {"kind": "of", "format": "written_as", "since": "since", "until": "until", "zone": "zone"}

@@ -84,7 +84,8 @@ class Export(Claimable):
                 name="export_is_due_or_ended",
             ),
             models.CheckConstraint(
-                condition=~Q(kind="journal") | Q(organisation=None), name="export_of_the_journal_is_the_houses"
+                condition=~Q(kind__in=["journal", "breaks"]) | Q(organisation=None),
+                name="export_of_the_houses_books_is_the_houses",
             ),
         ]
 

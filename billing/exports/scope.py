@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,6 +18,7 @@ class ExportKind(enum.StrEnum):
     RECEIPTS = "receipts"
     FOCUS = "focus"
     JOURNAL = "journal"
+    BREAKS = "breaks"
 
 
 class ExportFormat(enum.StrEnum):
@@ -34,9 +36,9 @@ CONTENT_TYPES = {
     ExportFormat.PARQUET: "application/vnd.apache.parquet",
     ExportFormat.BEANCOUNT: "text/plain; charset=utf-8",
 }
+# Longer than any name of ours.
+_VALUE_MAX_CHARACTERS = 250
 TABULAR = (ExportFormat.CSV, ExportFormat.JSONL, ExportFormat.PARQUET)
-# The house's own kinds among them: customers have no chart of accounts.
-OF_THE_HOUSE_ALONE = frozenset({ExportKind.JOURNAL})
 # By kind: the filters beside days, for a customer and for the house.
 FILTERS_OF_CUSTOMERS: Mapping[ExportKind, frozenset[str]] = {
     ExportKind.LEDGER: frozenset({"kind"}),
@@ -45,12 +47,28 @@ FILTERS_OF_CUSTOMERS: Mapping[ExportKind, frozenset[str]] = {
     ExportKind.FOCUS: frozenset(),
 }
 FILTERS_OF_THE_HOUSE: Mapping[ExportKind, frozenset[str]] = {
-    ExportKind.LEDGER: frozenset({"kind", "organisation", "account"}),
+    ExportKind.LEDGER: frozenset(
+        {"kind", "organisation", "account", "text", "account_kind", "least_micro_usd", "most_micro_usd", "book"}
+    ),
     ExportKind.USAGE: frozenset({"organisation", "model", "lane"}),
     ExportKind.RECEIPTS: frozenset({"organisation", "text", "state"}),
     ExportKind.FOCUS: frozenset({"organisation"}),
     ExportKind.JOURNAL: frozenset(),
+    ExportKind.BREAKS: frozenset({"state", "kind", "provider", "owner", "period", "invoice", "min_difference"}),
 }
+# How the filters are written that are no free text.
+_SHAPES: Mapping[str, re.Pattern[str]] = {
+    "least_micro_usd": re.compile(r"\d{1,18}"),
+    "most_micro_usd": re.compile(r"\d{1,18}"),
+    "min_difference": re.compile(r"\d{1,9}(\.\d{1,12})?"),
+    "period": re.compile(r"20\d\d-(0[1-9]|1[0-2])"),
+}
+
+
+def is_filter(name: str, value: str) -> bool:
+    """Say whether a filter may have a value."""
+    shape = _SHAPES.get(name)
+    return len(value) <= _VALUE_MAX_CHARACTERS and "\0" not in value and (not shape or bool(shape.fullmatch(value)))
 
 
 def formats_of(kind: ExportKind) -> tuple[ExportFormat, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from billing.exports.columns import Column, ColumnKind
 from billing.exports.scope import ExportKind, ExportScope
+from billing.reconciliation.models import UNDECIDED
 
 # What has a meaning in a pattern.
 _LIKE = re.compile(r"[\\%_]")
@@ -44,7 +45,12 @@ class Table:
 
 def table_of(scope: ExportScope) -> Table:
     """Give the query of a kind that is a table."""
-    makers = {ExportKind.LEDGER: _ledger, ExportKind.USAGE: _usage, ExportKind.RECEIPTS: _receipts}
+    makers = {
+        ExportKind.LEDGER: _ledger,
+        ExportKind.USAGE: _usage,
+        ExportKind.RECEIPTS: _receipts,
+        ExportKind.BREAKS: _breaks,
+    }
     return makers[scope.kind](scope)
 
 
@@ -63,6 +69,10 @@ def _integer(name: str, sql: str) -> SqlColumn:
 
 def _usd(name: str, sql: str) -> SqlColumn:
     return SqlColumn(name=name, kind=ColumnKind.USD, sql=usd(sql))
+
+
+def _exact_usd(name: str, sql: str) -> SqlColumn:
+    return SqlColumn(name=name, kind=ColumnKind.EXACT_USD, sql=usd(sql, 12))
 
 
 def _instants(name: str, sql: str, scope: ExportScope) -> tuple[SqlColumn, SqlColumn]:
@@ -88,6 +98,7 @@ def _made(
         "since": scope.since,
         "until": scope.until,
         "zone": scope.zone.key,
+        "book": "customer",
         **scope.filters,
     }
     if "text" in values:
@@ -140,7 +151,7 @@ def _statement(scope: ExportScope) -> Table:
 
 
 def _ledger_of_the_house(scope: ExportScope) -> Table:
-    """Give every leg of the customers' book, debit and credit apart; test twins have a book of their own."""
+    """Give every leg of a book, the customers' unless play money's is asked for; debit and credit apart."""
     debit = "CASE WHEN leg.amount_micro_usd < 0 THEN -leg.amount_micro_usd END"
     credit = "CASE WHEN leg.amount_micro_usd >= 0 THEN leg.amount_micro_usd END"
     return _made(
@@ -162,7 +173,12 @@ def _ledger_of_the_house(scope: ExportScope) -> Table:
         JOIN billing_ledgeraccount account ON account.id = leg.account_id
         JOIN accounts_organisation organisation ON organisation.id = header.organisation_id""",
         {
-            "": "account.book = 'customer'",
+            "": "account.book = %(book)s",
+            "text": """(organisation.public_id = %(text)s OR organisation.slug = %(text)s
+                OR header.reference ILIKE %(text_like)s OR header.business_key = %(text)s)""",
+            "account_kind": "account.kind = %(account_kind)s",
+            "least_micro_usd": "abs(leg.amount_micro_usd) >= %(least_micro_usd)s::bigint",
+            "most_micro_usd": "abs(leg.amount_micro_usd) <= %(most_micro_usd)s::bigint",
             "since": "header.booked_at >= %(since)s",
             "until": "header.booked_at < %(until)s",
             "kind": "header.kind = %(kind)s",
@@ -244,6 +260,62 @@ def _receipts(scope: ExportScope) -> Table:
         },
         "receipt.settled_at, receipt.id, line.line_number",
         {"amount_usd": usd("sum(line.amount_micro_usd)")},
+    )
+
+
+def _breaks(scope: ExportScope) -> Table:
+    """Give the breaks of provider invoices; their days are the providers' own."""
+    difference = "of_break.difference_pico_usd"
+    undecided = ", ".join(f"'{state.value}'" for state in UNDECIDED)
+    is_undecided = scope.filters.get("state") == "undecided"
+    return _made(
+        scope,
+        (
+            _text("break_id", "of_break.public_id"),
+            _text("invoice_id", "invoice.public_id"),
+            _text("provider", "invoice.provider"),
+            _text("provider_account", "invoice.provider_account"),
+            _text("period", "to_char(invoice.period, 'YYYY-MM')"),
+            _text("kind", "of_break.kind"),
+            _text("said", "of_break.said"),
+            _text("day", "of_break.day::text"),
+            _text("model", "of_break.model"),
+            _text("tier", "of_break.tier"),
+            _text("token_class", "of_break.token_class"),
+            _text("project", "of_break.project"),
+            _integer("invoiced_quantity", "of_break.invoiced_quantity"),
+            _exact_usd("invoiced_usd", "of_break.invoiced_pico_usd"),
+            _integer("ours_quantity", "of_break.ours_quantity"),
+            _exact_usd("ours_usd", "of_break.ours_pico_usd"),
+            _exact_usd("difference_usd", difference),
+            _text("state", "of_break.state"),
+            _text("owner", "owner.name"),
+            _text("reason", "of_break.reason"),
+            _text("entry", "of_break.entry_key"),
+            *_instants("opened_at", "of_break.opened_at", scope),
+            SqlColumn(name="decided_at_utc", kind=ColumnKind.INSTANT, sql="of_break.decided_at"),
+        ),
+        """billing_break of_break
+        JOIN billing_providerinvoice invoice ON invoice.id = of_break.invoice_id
+        LEFT JOIN accounts_user owner ON owner.id = of_break.owner_id""",
+        {
+            "": "true" if scope.filters.get("state") else "of_break.state <> 'cleared'",
+            "state": f"of_break.state IN ({undecided})" if is_undecided else "of_break.state = %(state)s",
+            "kind": "of_break.kind = %(kind)s",
+            "provider": "invoice.provider = %(provider)s",
+            "owner": "coalesce(of_break.owner_id::text, 'nobody') = %(owner)s",
+            "period": "invoice.period = (%(period)s || '-01')::date",
+            "invoice": "invoice.public_id = %(invoice)s",
+            "min_difference": f"abs({difference}) >= %(min_difference)s::numeric * 1000000000000",
+            "since": "of_break.day >= (%(since)s AT TIME ZONE %(zone)s)::date",
+            "until": "of_break.day < (%(until)s AT TIME ZONE %(zone)s)::date",
+        },
+        "of_break.opened_at, of_break.id",
+        {
+            "invoiced_usd": usd("sum(of_break.invoiced_pico_usd)", 12),
+            "ours_usd": usd("sum(of_break.ours_pico_usd)", 12),
+            "difference_usd": usd(f"sum({difference})", 12),
+        },
     )
 
 

@@ -157,7 +157,9 @@ def _metadata(_request: HttpRequest, desk: Desk, export_id: str) -> HttpResponse
 
 def _asked(request: HttpRequest, desk: Desk) -> dict[str, str]:
     """Give what the query string asks for; days are counted as the screen counted them, and finance's in UTC."""
-    asked = {name: request.GET[name] for name in ("of", "since", "until", *FILTER_WORDS) if request.GET.get(name)}
+    asked = {
+        name: request.GET[name] for name in ("of", "since", "until", "zone", *FILTER_WORDS) if request.GET.get(name)
+    }
     if desk.organisation is None:
         zone = "UTC"
     elif asked.get("of") in {ExportKind.RECEIPTS, ExportKind.LEDGER}:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 from django.urls import reverse
 
@@ -45,6 +46,12 @@ def export_url(membership: Membership, kind: ExportKind, filters: Mapping[str, s
     if not may_read_money(membership):
         return ""
     return f"{reverse('billing:export-new')}?{urlencode({'of': kind.value, **filters})}"
+
+
+def house_export_url(kind: ExportKind, filters: Mapping[str, object], zone: ZoneInfo) -> str:
+    """Give the address at finance's desk that exports what is on screen; empty filters are left out."""
+    chosen = {name: str(value) for name, value in filters.items() if value not in {None, ""}}
+    return f"{reverse('billing:house-export-new')}?{urlencode({'of': kind.value, 'zone': zone.key, **chosen})}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.contrib import messages
 from django.db.models import QuerySet
@@ -14,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from accounts.models import StaffRole, User
 from accounts.pages import region_asked_for, staff_page
+from billing.exports.scope import ExportKind
 from billing.reconciliation import selectors
 from billing.reconciliation.dispute_file import dispute_file
 from billing.reconciliation.domain.decisions import POSTING, SAID, Action
@@ -28,6 +30,7 @@ from billing.reconciliation.services.decisions import (
 )
 from billing.reconciliation.views import shown
 from billing.reconciliation.views.invoices import may_write
+from billing.views.shown import house_export_url
 from ground import clock
 from ground.errors import LanehouseError, NotFound
 
@@ -58,6 +61,7 @@ def break_list(request: HttpRequest, user: User) -> HttpResponse:
         "list_url": request.path,
         "rows": [shown.break_row(each, at) for each in page],
         "totals": totals,
+        "export_url": house_export_url(ExportKind.BREAKS, form.chosen(), ZoneInfo("UTC")),
         "cards": shown.headline_cards(selectors.headline(_in_scope(form)), at),
         "is_first_page": not after,
         "newest_url": request.path + form.query(),

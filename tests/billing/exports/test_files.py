@@ -20,6 +20,7 @@ from billing.exports.columns import csv_lines
 from billing.exports.focus_rules import RULES, RuleBroken, check_row
 from billing.exports.models import Export
 from billing.models import LedgerLeg, Receipt
+from billing.reconciliation.models import Break, ProviderInvoice
 from billing.services.exports import ExportWish, create_export
 from billing.services.settlement import settle_batch
 from ground.blobs import read_blob
@@ -266,6 +267,42 @@ def test_32_what_is_over_gives_the_same_bytes_for_ever(customer: Organisation) -
     settle_batch(settlement(customer, "batch_later", usage("tiny", 7), settled_at=FIRST + timedelta(days=3)))
     Organisation.objects.filter(pk=customer.pk).update(name="Renamed")
     assert [exported(customer, kind, form, **over).sha256 for kind, form in kinds] == before
+
+
+def test_breaks_are_exported_as_their_list_shows_them(customer: Organisation) -> None:
+    month = FIRST.replace(day=1).date()
+    invoice = ProviderInvoice.objects.create(
+        public_id="inv_1", provider="openai", provider_account="main", period=month, created_at=FIRST
+    )
+    for number, (state, difference) in enumerate((("open", 1_500_000), ("explained", -7), ("cleared", 9))):
+        Break.objects.create(
+            public_id=f"brk_{number}",
+            invoice=invoice,
+            key=str(number),
+            kind="quantity",
+            said="=said",
+            day=FIRST.date() + timedelta(days=number),
+            invoiced_pico_usd=difference,
+            ours_pico_usd=0,
+            difference_pico_usd=difference,
+            state=state,
+            opened_at=FIRST,
+            seen_number=1,
+        )
+    export = exported(None, "breaks", "csv")
+    assert [(row["break_id"], row["difference_usd"], row["said"]) for row in table(export)] == [
+        ("brk_0", "0.000001500000", "'=said"),
+        ("brk_1", "-0.000000000007", "'=said"),
+    ]
+    assert export.totals["difference_usd"] == "0.000001499993"
+    for filters, ids in (
+        ({"state": "undecided", "min_difference": "0.000001", "period": "2026-11", "owner": "nobody"}, ["brk_0"]),
+        ({"state": "cleared", "provider": "openai", "kind": "quantity", "invoice": "inv_1"}, ["brk_2"]),
+    ):
+        assert [row["break_id"] for row in table(exported(None, "breaks", "csv", filters=filters))] == ids
+    day = FIRST.date() + timedelta(days=1)
+    chosen = exported(None, "breaks", "parquet", first_day=day, last_day=day)
+    assert chosen.row_count == 1
 
 
 def test_an_export_of_one_organisation_has_nothing_of_another(customer: Organisation) -> None:

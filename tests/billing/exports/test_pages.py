@@ -7,11 +7,12 @@ import html
 import io
 import re
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from django.test import Client
 
-from accounts.models import MemberRole, Organisation
+from accounts.models import AuditEntry, MemberRole, Organisation
 from billing.exports.models import Export
 from billing.services.exports import ExportWish, create_export, write_next_export
 from tests.billing.kit import make_organisation
@@ -125,3 +126,21 @@ def test_exports_are_for_those_who_read_money_and_for_their_own_desk(customer: O
     assert "Journal for beancount" in words_of(finance.get("/fin/exports/"))
     assert b"".join(finance.get(f"/fin/exports/{house.public_id}/file").streaming_content).startswith(b"option")
     assert signed_in(scenes.staff("support", name="Sup Olu")).get("/fin/exports/").status_code == 403
+
+
+def test_finances_screens_lead_to_exports_with_their_filters_and_sums(customer: Organisation) -> None:
+    finance: Any = signed_in(scenes.staff("finance", name="Fin Olu"))
+    finance.cookies["zone"] = "Asia%2FKolkata"
+    screen = f"/fin/ledger/?text={customer.slug}&account_kind=customer_wallet&least_micro_usd=0.01&until=2999-01-01"
+    found = re.search(r'href="(/fin/exports/new\?[^"]+)"', html_of(finance.get(screen)))
+    assert found
+    asked = dict(parse_qsl(html.unescape(found.group(1)).partition("?")[2]))
+    assert (asked["least_micro_usd"], asked["zone"]) == ("10000", "Asia/Kolkata")
+    answer = finance.post("/fin/exports/new", asked | {"written_as": "csv"})
+    export = Export.objects.get()
+    assert answer["Location"] == f"/fin/exports/{export.public_id}/"
+    # 10 and 5 USD came in, 0.021615 went out; what moved less than a cent is left out.
+    assert (export.row_count, export.totals) == (3, {"debit_usd": "0.021615", "credit_usd": "15.000000"})
+    entry = AuditEntry.objects.get(action="export.made")
+    assert (entry.object_id, entry.actor_name, entry.is_staff) == (export.public_id, "Fin Olu", True)
+    assert "/fin/exports/new?of=breaks" in html_of(finance.get("/fin/breaks/")).replace("&amp;", "&")
