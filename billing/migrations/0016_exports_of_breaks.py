@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0008_staff_keys"),
-        ("billing", "0014_exports"),
+        ("billing", "0015_balance_alerts"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
