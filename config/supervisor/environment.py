@@ -153,4 +153,4 @@ def child_specs(state: StateDir, found: Addresses, options: Options, stand_ins: 
         stop_seconds=12,
     )
     workers = (engine, deliveries) if found.broker_url else ()
-    return (*stand_ins.specs(state), web, *workers, beat)
+    return (*stand_ins.specs(state, options.url), web, *workers, beat)

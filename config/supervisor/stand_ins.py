@@ -42,11 +42,12 @@ class StandIns:
             "LANEHOUSE_SAMPLE_RECEIVER_URL": f"http://{self.receiver}/hooks",
         }
 
-    def specs(self, state: StateDir) -> tuple[ChildSpec, ...]:
-        """Give their children."""
+    def specs(self, state: StateDir, url: str) -> tuple[ChildSpec, ...]:
+        """Give their children; ``url`` is the product's, for notices."""
         pace = ("--rows-per-second", str(_ROWS_PER_SECOND))
         return (
-            _spec(state, "openai", self.openai_port, *pace),
+            # Its notices are signed with a secret of the environment.
+            _spec(state, "openai", self.openai_port, *pace, "--notice-url", f"{url}/provider-notices/openai/customer"),
             _spec(state, "anthropic", self.anthropic_port, *pace),
             _spec(state, "bedrock", self.bedrock_port, *pace, "--s3-port", str(self.s3_port), "--bucket", _BUCKET),
             _spec(state, "receiver", self.receiver_port),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import fcntl
 import json
@@ -79,7 +80,7 @@ class StateDir:
         return file
 
     def keys(self) -> dict[str, str]:
-        """Give the secret and encryption keys and the token of ``/metrics``, made at the first start and kept."""
+        """Give what is secret here, and kept: our keys, the token of ``/metrics``, the stand-in's signing secret."""
         path = self.path / "keys.json"
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
@@ -90,9 +91,13 @@ class StateDir:
             }
         except ValueError:
             raise StartRefused(f"{path} is damaged; put it back from a copy.") from None
-        if "LANEHOUSE_METRICS_TOKEN" not in kept:
-            # Newer than the file may be.
-            kept["LANEHOUSE_METRICS_TOKEN"] = secrets.token_urlsafe(24)
+        # Newer than the file may be.
+        newer = {
+            "LANEHOUSE_METRICS_TOKEN": secrets.token_urlsafe(24),
+            "LANEHOUSE_SIMULATOR_NOTICE_SECRET": f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}",
+        }
+        if newer.keys() - kept.keys():
+            kept = {**newer, **kept}
             write_private(path, json.dumps(kept))
         return {str(name): str(value) for name, value in kept.items()}
 

@@ -137,11 +137,12 @@ def _backoff(try_count: int, retry_after_seconds: int | None) -> timedelta:
 def _poll_interval(job: ProviderJob, at: datetime) -> timedelta:
     """Give the wait before the next poll, within the settings' bounds.
 
-    A second at least: a turn that polls must come to an end.
+    Not at once at the least: a turn that polls must come to an end. But half a sweep less than the least: the sweep a
+    second later would find it not quite due, and every second one would ask.
     """
     assert job.submitted_at is not None, "a job that runs was submitted"
     age_seconds = (at - job.submitted_at).total_seconds()
-    least = max(1, settings.POLL_MIN_SECONDS)
+    least = max(1, settings.POLL_MIN_SECONDS) - settings.SWEEP_INTERVAL_SECONDS / 2
     return timedelta(
         seconds=poll_wait_seconds(age_seconds, pace_of(job), least=least, most=max(least, settings.POLL_MAX_SECONDS))
     )

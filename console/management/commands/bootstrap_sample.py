@@ -65,6 +65,7 @@ class Command(BaseCommand):
                 # Of the form that every adapter takes: Bedrock's is an id and a secret.
                 api_key=f"SIMULATED{kind.upper()}:simulated-secret",
                 at=clock.now(),
+                notice_secret=os.environ.get("LANEHOUSE_SIMULATOR_NOTICE_SECRET", "") if provider == "openai" else "",
             )
 
     def _organisation(self) -> Organisation:

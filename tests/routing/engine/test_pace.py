@@ -26,14 +26,14 @@ def test_a_job_is_asked_about_rarely_until_its_like_were_done(engine: Engine) ->
     ProviderJob.objects.filter(batch=batch).update(due_at=clock.now())
     forget()
     waits = []
-    for _ in range(14):
+    for _ in range(15):
         assert collect.poll_next_job()
         due_at = engine.job(batch).due_at
         assert due_at is not None
         waits.append((due_at - clock.now()).total_seconds())
         engine.clock.freeze(due_at)
-    # A minute is the most, a second the least; 404 s is the early end, half the way there each time; then 32 s / 20.
-    assert waits == [60, 60, 60, 60, 60, 52, 26, 13, 6.5, 3.25, 1.625, 1, 1, 1.6]
+    # A minute is the most, half a second the least; 404 s is the early end, half the way each time; then 32 s / 20.
+    assert waits == [60, 60, 60, 60, 60, 52, 26, 13, 6.5, 3.25, 1.625, 0.8125, 0.5, 0.5, 1.6]
 
 
 def test_who_is_told_to_wait_waits_with_all_its_jobs(engine: Engine) -> None:

@@ -11,6 +11,8 @@ from routing.models import Batch, ProviderJob, SubLane, SubLaneState
 from routing.services import collect, dispatch, finish
 from tests.harness.world import make_tenant
 from tests.routing.engine.kit import STEPS, Engine, chat_file, questions
+from tests.routing.pages import scenes
+from tests.routing.pages.conftest import signed_in, words_of
 
 LONG = "river " * 400
 
@@ -89,6 +91,8 @@ def test_a_full_lane_has_a_line_in_which_organisations_take_turns(engine: Engine
     # They came last, but have nothing there yet.
     waits = "waiting enqueued_tokens_limit: place {} in line"
     assert [told(batch) for batch in (theirs, *mine)] == [waits.format(place) for place in (1, 2, 3)]
+    page = signed_in(scenes.member(engine.tenant.organisation)).get(f"/app/batches/{mine[0].public_id}/")
+    assert "Waiting Lane is full, place 2 in line" in words_of(page)
     # When the first has ended the next in line is called at once, long before it would ask by itself.
     engine.pass_time(2)
     do(collect.poll_next_job)
