@@ -11,6 +11,8 @@ import secrets
 from datetime import UTC, datetime, timedelta
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+# two characters at once: each request has an id
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
 _VALUE = {character: value for value, character in enumerate(_ALPHABET)}
 _TIME_CHARACTERS = 10
 _RANDOM_CHARACTERS = 16
@@ -44,8 +46,4 @@ def created_at_of(public_id: str) -> datetime:
 
 
 def _encode(value: int, length: int) -> str:
-    characters = []
-    for _ in range(length):
-        value, digit = divmod(value, 32)
-        characters.append(_ALPHABET[digit])
-    return "".join(reversed(characters))
+    return "".join([_PAIRS[value >> shift & 1_023] for shift in range(5 * length - 10, -1, -10)])
