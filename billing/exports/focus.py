@@ -94,18 +94,20 @@ _SOURCE: Final = """
     SELECT header.effective_at, header.id AS entry_id, line.line_number, header.organisation_id, header.kind,
            header.reference, receipt.public_id AS receipt_id, receipt.batch_public_id, line.kind AS line_kind,
            line.model_slug, line.lane_id, line.tokens, line.rate_micro_usd_per_mtok, line.amount_micro_usd,
-           line.exact_pico_usd
+           line.exact_pico_usd, 0::bigint AS paid_micro_usd
     FROM billing_receipt receipt
     JOIN billing_ledgertransaction header ON header.id = receipt.transaction_id
     JOIN billing_receiptline line ON line.receipt_id = receipt.id
     UNION ALL
     SELECT header.effective_at, header.id, 0, header.organisation_id, header.kind, header.reference, NULL, NULL, NULL,
-           NULL, NULL, NULL, NULL, sum(leg.amount_micro_usd)::bigint, NULL
+           NULL, NULL, NULL, NULL,
+           coalesce(sum(leg.amount_micro_usd)
+                    FILTER (WHERE account.organisation_id = header.organisation_id), 0)::bigint,
+           NULL, coalesce(-sum(leg.amount_micro_usd) FILTER (WHERE account.kind = 'top_up_clearing'), 0)::bigint
     FROM billing_ledgertransaction header
     JOIN billing_ledgerleg leg ON leg.transaction_id = header.id
     JOIN billing_ledgeraccount account ON account.id = leg.account_id
-        AND account.organisation_id = header.organisation_id
-    WHERE header.kind <> 'settlement' GROUP BY header.id
+    WHERE header.kind <> 'settlement' AND header.organisation_id IS NOT NULL GROUP BY header.id
 ) AS item
 JOIN accounts_organisation organisation ON organisation.id = item.organisation_id
 LEFT JOIN catalog_model model ON model.slug = item.model_slug
@@ -129,13 +131,14 @@ class _Item(NamedTuple):
     rate_micro_usd_per_mtok: int | None
     amount_micro_usd: int
     exact_pico_usd: Decimal | None
+    paid_micro_usd: int
     maker: str | None
 
 
 _SELECTED: Final = """
 organisation.public_id, organisation.slug, item.effective_at, item.kind, item.reference, item.receipt_id,
 item.batch_public_id, item.line_kind, item.model_slug, item.lane_id, item.tokens, item.rate_micro_usd_per_mtok,
-item.amount_micro_usd, item.exact_pico_usd, model.maker
+item.amount_micro_usd, item.exact_pico_usd, item.paid_micro_usd, model.maker
 """
 _ORDER: Final = 'organisation.public_id COLLATE "C", item.effective_at, item.entry_id, item.line_number'
 
@@ -301,8 +304,13 @@ def _priced(meter: str, quantity: Decimal, unit: str, price: Decimal, item: _Ite
 
 
 def _movement(item: _Item) -> dict[str, Value]:
-    """Give a top-up, or what else moved a customer's money: in their favour a credit, else an adjustment."""
-    amount = _usd(micro_to_pico(item.amount_micro_usd))
+    """Give a top-up, or what else moved a customer's money.
+
+    What was paid is billed, back to the customer below zero; what their account gained beyond that is a credit, what it
+    lost an adjustment.
+    """
+    paid = _usd(micro_to_pico(item.paid_micro_usd))
+    spent = _usd(micro_to_pico(item.paid_micro_usd - item.amount_micro_usd))
     cells: dict[str, Value] = {
         **_common(item.organisation_id, item.organisation_slug, item.effective_at),
         **_hour(item.effective_at),
@@ -310,13 +318,17 @@ def _movement(item: _Item) -> dict[str, Value]:
         "ChargeDescription": f"{item.kind.replace('_', ' ').capitalize()} {item.reference}",
     }
     if item.kind != "top_up":
-        category = "Credit" if item.amount_micro_usd > 0 else "Adjustment"
-        return cells | {"ChargeCategory": category, **_costs(listed=-amount, billed=_ZERO, effective=-amount)}
+        in_favour = item.amount_micro_usd > 0
+        listed = spent if not item.paid_micro_usd else paid
+        return cells | {
+            "ChargeCategory": "Credit" if in_favour else "Adjustment",
+            **_costs(listed=listed, billed=paid, effective=spent),
+        }
     return cells | {
         "ChargeCategory": "Purchase",
-        **_costs(listed=amount, billed=amount, effective=_ZERO),
-        "ContractedUnitPrice": amount,
-        "ListUnitPrice": amount,
+        **_costs(listed=paid, billed=paid, effective=spent),
+        "ContractedUnitPrice": paid,
+        "ListUnitPrice": paid,
         "PricingCategory": "Standard",
         "PricingQuantity": Decimal(1),
         "PricingUnit": "Units",

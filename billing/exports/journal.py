@@ -29,6 +29,10 @@ _ROOTS: Final = {
     "cost_of_service": "Expenses",
     "provider_payable": "Liabilities",
     "top_up_clearing": "Assets",
+    "adjustment": "Expenses",
+    "write_off": "Expenses",
+    "promotion": "Expenses",
+    "breakage": "Income",
 }
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9-]+")
 

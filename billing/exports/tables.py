@@ -171,7 +171,7 @@ def _ledger_of_the_house(scope: ExportScope) -> Table:
         """billing_ledgerleg leg
         JOIN billing_ledgertransaction header ON header.id = leg.transaction_id
         JOIN billing_ledgeraccount account ON account.id = leg.account_id
-        JOIN accounts_organisation organisation ON organisation.id = header.organisation_id""",
+        LEFT JOIN accounts_organisation organisation ON organisation.id = header.organisation_id""",
         {
             "": "account.book = %(book)s",
             "text": """(organisation.public_id = %(text)s OR organisation.slug = %(text)s

@@ -14,8 +14,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from beancount import loader
+from django.db.models import Sum
 
-from accounts.models import Organisation
+from accounts.models import Organisation, User
+from billing.adjustments.models import AdjustmentKind
+from billing.adjustments.services import AdjustmentWish, request_adjustment
 from billing.exports.columns import csv_lines
 from billing.exports.focus_rules import RULES, RuleBroken, check_row
 from billing.exports.models import Export
@@ -159,6 +162,23 @@ def test_19_focus_has_exact_products_and_one_row_of_rounding_that_meets_the_ledg
         "2026-11-03T13:00:00Z",
     )
     assert usage_row["BillingPeriodEnd"] == "2026-12-01T00:00:00Z"
+
+
+def test_what_is_billed_and_not_spent_is_what_the_customer_has(customer: Organisation) -> None:
+    person = User.objects.create_user(email="fin@example.com", name="Fin", created_at=FIRST, staff_role="finance")
+    for number, (kind, micro_usd) in enumerate(
+        ((AdjustmentKind.GRANT, 3_000_000), (AdjustmentKind.REFUND, 1_000_000), (AdjustmentKind.DEBIT, 250_000))
+    ):
+        wish = AdjustmentWish(kind=kind, amount_micro_usd=micro_usd, reason="as agreed")
+        request_adjustment(customer, wish, request_key=f"k{number}", requested_by=person)
+    export, rows = focus_rows(customer)
+    moved = [(row["ChargeCategory"], row["BilledCost"], row["EffectiveCost"]) for row in rows]
+    assert {("Credit", "0", "-3"), ("Adjustment", "-1", "0"), ("Adjustment", "0", "0.25")} <= set(moved)
+    legs = LedgerLeg.objects.filter(account__organisation=customer).aggregate(total=Sum("amount_micro_usd"))
+    left_usd = Decimal(export.totals["billed_usd"]) - Decimal(export.totals["effective_usd"])
+    assert left_usd == Decimal(legs["total"]).scaleb(-6)
+    _, errors, _ = loader.load_string(read_blob(exported(None, "journal", "beancount").blob_name).decode())
+    assert errors == []
 
 
 def test_focus_in_parquet_keeps_decimals_and_what_may_not_be_missing(customer: Organisation) -> None:
