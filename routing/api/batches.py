@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
@@ -21,8 +21,9 @@ from routing.batch_choice import batch_choice
 from routing.collected import collected_results
 from routing.domain.jsonl.checks import ENDPOINTS
 from routing.domain.scoring import WorkflowProfile
+from routing.file_schemas import FilesDeletedOut
 from routing.models import Batch, BatchStatus, StoredFile, SubLane
-from routing.schemas import BatchCreate, BatchListOut, BatchOut, FilesDeletedOut, UnpricedQuoteOut
+from routing.schemas import BatchCreate, BatchListOut, BatchOut, UnpricedQuoteOut
 from routing.selectors import (
     PAGE_DEFAULT,
     batch_by_id,
@@ -52,7 +53,8 @@ def create_batch(request: HttpRequest, body: BatchCreate) -> HttpResponse:
     The quote may stand in `quote_id` or, for the stock SDK, in `metadata.quote_id`. Without one, `input_file_id`,
     `endpoint` and `completion_window` make a batch that is `validating` until its file is priced; it runs under the
     file's newest quote while that is valid, or under a new one, by `workflow` or `metadata.workflow` where one is
-    named. What is wrong with the file, or missing credit, turns it `failed` with `errors`.
+    named. What is wrong with the file, or missing credit, turns it `failed` with `errors`. What it puts out is kept for
+    30 days, or as `output_expires_after` says.
     """
     caller = caller_of(request)
     metadata = checked_metadata(body.metadata)
@@ -70,7 +72,9 @@ def create_batch(request: HttpRequest, body: BatchCreate) -> HttpResponse:
         )
     if quote.endpoint and body.endpoint not in {None, quote.endpoint}:
         raise InvalidRequest(f"The quote is for {quote.endpoint!r}.", param="endpoint")
-    return _answer(accept_quote(caller=caller, quote_id=quote_id, metadata=metadata))
+    return _answer(
+        accept_quote(caller=caller, quote_id=quote_id, metadata=metadata, output_kept_for=_output_kept_for(body))
+    )
 
 
 def _answer(accepted: AcceptedBatch) -> HttpResponse:
@@ -223,8 +227,14 @@ def _batch_of_file(
         endpoint=endpoint,
         metadata=metadata,
         workflow=_workflow_of(caller, body, metadata),
+        output_kept_for=_output_kept_for(body),
         is_retry=is_retry,
     )
+
+
+def _output_kept_for(body: BatchCreate) -> timedelta | None:
+    """Give how long what the batch puts out is kept; None where it says nothing."""
+    return None if body.output_expires_after is None else timedelta(seconds=body.output_expires_after.seconds)
 
 
 def _workflow_of(caller: Caller, body: BatchCreate, metadata: dict[str, str] | None) -> WorkflowProfile | None:

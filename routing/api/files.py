@@ -19,8 +19,8 @@ from ground.ids import new_public_id
 from routing.api.answers import caller_of, errors_of, is_sdk_retry, json_answer, may_be_repeated
 from routing.api.downloads import METHODS, PUBLISHED, RESPONSES, download
 from routing.api.forms import FILE_PART, read_upload
+from routing.file_schemas import FileDeletedOut, FileListOut, FileOut
 from routing.models import FilePurpose, QuoteStatus, StoredFile
-from routing.schemas import FileDeletedOut, FileListOut, FileOut
 from routing.selectors import FILE_PAGE_MAX, FileQuote, file_by_id, file_page, quotes_of_files
 from routing.services.deletions import delete_file
 from routing.services.files import check_room, checked_lifetime, keep_file, uploaded_blob_name

@@ -85,6 +85,8 @@ class Batch(Claimable):
     output_file = models.ForeignKey(StoredFile, models.PROTECT, null=True, blank=True, related_name="+")
     error_file = models.ForeignKey(StoredFile, models.PROTECT, null=True, blank=True, related_name="+")
     results_file = models.ForeignKey(StoredFile, models.PROTECT, null=True, blank=True, related_name="+")
+    # How long its files are kept from when they are made; none where the house's rule holds.
+    output_kept_seconds = models.PositiveIntegerField(null=True, blank=True)
     # When its files were deleted, and when the bytes were removed; the receipt stays.
     files_deleted_at = models.DateTimeField(null=True, blank=True)
     files_swept_at = models.DateTimeField(null=True, blank=True)

@@ -38,10 +38,17 @@ class AcceptedBatch:
     is_replay: bool
 
 
-def accept_quote(*, caller: Caller, quote_id: str, metadata: Mapping[str, object] | None) -> AcceptedBatch:
+def accept_quote(
+    *,
+    caller: Caller,
+    quote_id: str,
+    metadata: Mapping[str, object] | None,
+    output_kept_for: timedelta | None = None,
+) -> AcceptedBatch:
     """Turn a quote into a batch: hold its reservation, pin its plan, queue its sub-lanes.
 
-    The same organisation and body again gives the same batch.
+    The same organisation and body again gives the same batch. ``output_kept_for`` is how long what it puts out is kept;
+    None: the house's time.
 
     Raises:
         NotFound: The organisation has no such quote.
@@ -53,9 +60,11 @@ def accept_quote(*, caller: Caller, quote_id: str, metadata: Mapping[str, object
     """
     clean_metadata = checked_metadata(metadata)
     quote = quote_by_id(organisation=caller.organisation, public_id=quote_id)
-    body_hash = hashlib.sha256(
-        orjson.dumps({"quote_id": quote_id, "metadata": clean_metadata}, option=orjson.OPT_SORT_KEYS)
-    ).digest()
+    kept_seconds = seconds_of(output_kept_for)
+    wanted: dict[str, object] = {"quote_id": quote_id, "metadata": clean_metadata}
+    if kept_seconds is not None:
+        wanted["output_kept_seconds"] = kept_seconds
+    body_hash = hashlib.sha256(orjson.dumps(wanted, option=orjson.OPT_SORT_KEYS)).digest()
     earlier = _earlier(quote, body_hash)
     if earlier is not None:
         return earlier
@@ -72,7 +81,7 @@ def accept_quote(*, caller: Caller, quote_id: str, metadata: Mapping[str, object
     plan = BatchPlan.from_bytes(quote.plan)
     check_offer(caller, quote, plan)
     try:
-        batch = _create(caller, quote, plan, body_hash, clean_metadata)
+        batch = _create(caller, quote, plan, body_hash, clean_metadata, kept_seconds)
     except PaymentRequired as refused:
         raise (_with_estimate(refused, quote) if refused.code == PaymentRequired.code else refused) from None
     except (IntegrityError, RateLimited):
@@ -84,6 +93,11 @@ def accept_quote(*, caller: Caller, quote_id: str, metadata: Mapping[str, object
         return earlier
     reach(FaultPoint.ACCEPT_AFTER_COMMIT)
     return AcceptedBatch(batch=batch, is_replay=False)
+
+
+def seconds_of(kept_for: timedelta | None) -> int | None:
+    """Give how long what a batch puts out is kept, in whole seconds; None where the house's rule holds."""
+    return None if kept_for is None else int(kept_for.total_seconds())
 
 
 def checked_metadata(metadata: Mapping[str, object] | None) -> dict[str, str] | None:
@@ -143,7 +157,14 @@ def _with_estimate(refused: PaymentRequired, quote: Quote) -> PaymentRequired:
 
 
 @transaction.atomic
-def _create(caller: Caller, quote: Quote, plan: BatchPlan, body_hash: bytes, metadata: dict[str, str] | None) -> Batch:
+def _create(
+    caller: Caller,
+    quote: Quote,
+    plan: BatchPlan,
+    body_hash: bytes,
+    metadata: dict[str, str] | None,
+    output_kept_seconds: int | None,
+) -> Batch:
     take_accept(caller.organisation)
     at = clock.now()
     public_id = new_public_id("batch_", at)
@@ -156,6 +177,7 @@ def _create(caller: Caller, quote: Quote, plan: BatchPlan, body_hash: bytes, met
         workflow=quote.workflow,
         input_file_id=quote.input_file_id,
         retry_of=quote.retry_of,
+        output_kept_seconds=output_kept_seconds,
         endpoint=quote.endpoint,
         metadata=metadata,
         status=BatchStatus.IN_PROGRESS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import orjson
@@ -24,7 +25,7 @@ from routing.domain.pins import BatchPlan
 from routing.domain.scoring import WorkflowProfile
 from routing.models import Batch, BatchStatus, Quote, QuoteStatus
 from routing.selectors import quote_by_id
-from routing.services.batches import AcceptedBatch, begin_batch
+from routing.services.batches import AcceptedBatch, begin_batch, seconds_of
 from routing.services.file_quotes import request_quote, uploaded_file
 from routing.services.files import RETRIED_WITHIN
 from routing.services.notices import tell_of
@@ -43,6 +44,7 @@ def create_file_batch(
     endpoint: Endpoint,
     metadata: Mapping[str, str] | None,
     workflow: WorkflowProfile | None = None,
+    output_kept_for: timedelta | None = None,
     is_retry: bool = False,
 ) -> AcceptedBatch:
     """Make a batch of an uploaded file; it runs under the file's newest quote, or a new one, if the credit is enough.
@@ -53,6 +55,7 @@ def create_file_batch(
         endpoint: Where its rows go.
         metadata: As checked.
         workflow: What lanes are judged by; None: what the file's quote was made under, else the house's.
+        output_kept_for: How long what it puts out is kept; None: the house's time.
         is_retry: The client says that it sent this before: what the key made of it in the last 15 minutes is given
             again, if it is there, and the file may be gone.
 
@@ -61,12 +64,21 @@ def create_file_batch(
         InvalidRequest: It was put out by a batch.
         RateLimited: The organisation has accepted as many as it may in a minute.
     """
-    wanted = {"input_file_id": file_id, "endpoint": endpoint.value, "metadata": metadata}
+    wanted: dict[str, Any] = {"input_file_id": file_id, "endpoint": endpoint.value, "metadata": metadata}
     if workflow is not None:
         wanted["workflow"] = workflow.name
+    kept_seconds = seconds_of(output_kept_for)
+    if kept_seconds is not None:
+        wanted["output_kept_seconds"] = kept_seconds
     body_hash = hashlib.sha256(orjson.dumps(wanted, option=orjson.OPT_SORT_KEYS)).digest()
     asked = _Asked(
-        caller=caller, file_id=file_id, endpoint=endpoint, metadata=metadata, workflow=workflow, body_hash=body_hash
+        caller=caller,
+        file_id=file_id,
+        endpoint=endpoint,
+        metadata=metadata,
+        workflow=workflow,
+        output_kept_seconds=kept_seconds,
+        body_hash=body_hash,
     )
     try:
         return _make(asked, is_retry=is_retry)
@@ -84,6 +96,7 @@ class _Asked:
     endpoint: Endpoint
     metadata: Mapping[str, str] | None
     workflow: WorkflowProfile | None
+    output_kept_seconds: int | None
     body_hash: bytes
 
 
@@ -117,6 +130,7 @@ def _create(asked: _Asked, quote: Quote) -> Batch:
         input_file_id=asked.file_id,
         endpoint=asked.endpoint.value,
         metadata=asked.metadata,
+        output_kept_seconds=asked.output_kept_seconds,
         status=BatchStatus.VALIDATING,
         plan=quote.plan,
         row_count=0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import numpy as np
 from django.conf import settings
@@ -310,8 +310,14 @@ def _file(batch: Batch, blob: WrittenBlob | None, kind: str, at: datetime) -> St
         sha256=blob.sha256,
         blob_name=blob.name,
         created_at=at,
-        expires_at=at + settings.FILE_LIFETIME,
+        expires_at=at + _kept_for(batch),
     )
+
+
+def _kept_for(batch: Batch) -> timedelta:
+    if batch.output_kept_seconds is None:
+        return settings.FILE_LIFETIME
+    return timedelta(seconds=batch.output_kept_seconds)
 
 
 def _end_sub_lanes(batch: Batch, plan: BatchPlan, sub_lanes: list[SubLane], receipt: Receipt) -> None:

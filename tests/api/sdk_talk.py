@@ -96,7 +96,12 @@ def batches(client: openai.OpenAI, run: Callable[[], None]) -> dict[str, Any]:
     quoted = [quote_of(client, GOOD) for _ in range(3)]
     wanted: dict[str, Any] = {"endpoint": CHAT, "completion_window": "24h"}
     by_body = client.batches.create(input_file_id=quoted[0], **wanted, extra_body={"quote_id": quoted[0]})
-    by_metadata = client.batches.create(input_file_id=quoted[1], **wanted, metadata={"quote_id": quoted[1], "run": "7"})
+    by_metadata = client.batches.create(
+        input_file_id=quoted[1],
+        **wanted,
+        metadata={"quote_id": quoted[1], "run": "7"},
+        output_expires_after={"anchor": "created_at", "seconds": 7_200},
+    )
     stopped = client.batches.create(input_file_id=quoted[2], **wanted, extra_body={"quote_id": quoted[2]})
     wrong_file = client.files.create(file=GOOD + row("a"), purpose="batch")
     wrong = client.batches.create(input_file_id=wrong_file.id, **wanted)
@@ -124,6 +129,8 @@ def batches(client: openai.OpenAI, run: Callable[[], None]) -> dict[str, Any]:
         "output": [json.loads(line)["custom_id"] for line in output.decode().split("\n")[:-1]],
         "errors": [json.loads(line)["custom_id"] for line in errors],
         "purpose": client.files.retrieve(done.output_file_id).purpose,
+        "output_days": _seconds_kept(client, done.output_file_id) // 86_400,
+        "output_seconds": _seconds_kept(client, ended["by_metadata"].output_file_id),
         "why": [[error.code, error.line, error.param] for error in failed.data or []],
         "metadata": [done.metadata, ended["by_metadata"].metadata == {"quote_id": quoted[1], "run": "7"}],
         "times": [done.expires_at == done.created_at + 86_400, None not in {done.in_progress_at, done.completed_at}],
@@ -132,6 +139,11 @@ def batches(client: openai.OpenAI, run: Callable[[], None]) -> dict[str, Any]:
 
 
 NAMES = ("by_file", "by_body", "by_metadata", "stopped", "wrong")
+
+
+def _seconds_kept(client: openai.OpenAI, file_id: str | None) -> int:
+    file = client.files.retrieve(str(file_id))
+    return (file.expires_at or 0) - file.created_at
 
 
 def _batch_of_a_quoted_file(client: openai.OpenAI, run: Callable[[], None]) -> Any:

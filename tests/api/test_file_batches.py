@@ -117,6 +117,18 @@ def test_too_little_credit_fails_the_batch_and_holds_nothing(db: None) -> None:
         ({"endpoint": "/v1/audio/speech"}, 400, "invalid_value", "endpoint"),
         ({"input_file_id": "file-nope"}, 404, "not_found", "input_file_id"),
         ({"metadata": {"k": 7}}, 400, "invalid_type", "metadata"),
+        (
+            {"output_expires_after": {"anchor": "created_at", "seconds": 3_599}},
+            400,
+            "invalid_value",
+            "output_expires_after.seconds",
+        ),
+        (
+            {"output_expires_after": {"anchor": "now", "seconds": 3_600}},
+            400,
+            "invalid_value",
+            "output_expires_after.anchor",
+        ),
     ],
 )
 def test_shape_window_and_file_are_refused_at_once(

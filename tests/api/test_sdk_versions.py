@@ -62,6 +62,8 @@ SEEN: Final[dict[str, Any]] = {
         "output": ["a", "c"],
         "errors": ["b"],
         "purpose": "batch_output",
+        "output_days": 30,
+        "output_seconds": 7_200,
         "why": [["duplicate_custom_id", 4, "custom_id"]],
         "metadata": [None, True],
         "times": [True, True],
