@@ -64,6 +64,7 @@ def _sections(user: User, membership: Membership | None) -> list[dict[str, Any]]
         customers = _link("customers", "Customers", "console:customer-list", "users", "g c")
         links = [overview, batches, customers, lanes, sla, rates, accuracy]
         if user.staff_role != StaffRole.FINANCE:
+            links.insert(2, _link("engine", "Jobs", "routing:engine-list", "refresh", "g j"))
             links.append(_link("quote-path", "Quote path", "routing:quote-path", "clock", "g p"))
         if user.staff_role != StaffRole.SUPPORT:
             links.append(_link("audit", "Audit log", "accounts:audit", "shield-check", "g t"))

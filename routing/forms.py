@@ -12,8 +12,11 @@ from ground.filters import DaysForm, ListFilterForm
 from ground.reasons import REASON_MAX_CHARACTERS, REASON_MIN_CHARACTERS
 from routing.accuracy import LearningHistory
 from routing.batch_rows import FAILED, OPEN, SUCCEEDED, RowFilter
+from routing.engine_steps import QUEUE_WORDS
+from routing.engine_steps import STATE_WORDS as ENGINE_STATE_WORDS
 from routing.file_pages import FileFilter
 from routing.models import LearningChoice, ProviderJob, UnclearChoice
+from routing.risks import RISK_WORDS
 from routing.selectors import BatchFilter
 
 # The tabs of a list, in their order.
@@ -69,7 +72,21 @@ class OperatorBatchFilterForm(BatchFilterForm):
 
     customer = _search_field("Customer")
     lane = _search_field("Lane")
-    field_order = ("text", "customer", "model", "lane", "since", "until", "state")
+    risk = forms.ChoiceField(
+        label="Risk", required=False, choices=[("", "All"), ("any", "Any risk"), *RISK_WORDS.items()]
+    )
+    field_order = ("text", "customer", "model", "lane", "risk", "since", "until", "state")
+
+
+class EngineFilterForm(ListFilterForm):
+    """Which of the engine's steps to show."""
+
+    text = _search_field("Lane, batch or customer")
+    state = forms.ChoiceField(label="State", required=False, choices=[("", "Any"), *ENGINE_STATE_WORDS.items()])
+    queue = forms.ChoiceField(
+        label="Queue", required=False, choices=[("", "All"), *QUEUE_WORDS.items()], widget=forms.HiddenInput
+    )
+    field_order = ("text", "state", "queue")
 
 
 class FileFilterForm(DaysForm):

@@ -11,13 +11,14 @@ from django.db.models import Q
 from ground.errors import NotFound
 from ground.ids import is_public_id
 from routing.models import Batch, ProviderAccount, ProviderJob
+from routing.risks import at_risk
 from routing.selectors import EVERY_BATCH, BatchFilter, BatchPage
 
 _SHOWN_UNCLEAR = 50
 
 
 def any_batch_page(
-    *, after: str | None, limit: int, customer: str = "", chosen: BatchFilter = EVERY_BATCH
+    *, after: str | None, limit: int, customer: str = "", risk: str = "", chosen: BatchFilter = EVERY_BATCH
 ) -> BatchPage:
     """Give a page of all batches, the last accepted first.
 
@@ -25,6 +26,7 @@ def any_batch_page(
         after: Public id of the last batch of the page before.
         limit: How many a page has.
         customer: Part of an organisation's name, slug or id.
+        risk: What they are at risk of (:mod:`routing.risks`).
         chosen: The other filters.
 
     Raises:
@@ -37,6 +39,8 @@ def any_batch_page(
             | Q(organisation__slug__icontains=customer)
             | Q(organisation__public_id__icontains=customer)
         )
+    if risk:
+        batches = at_risk(batches, risk)
     if after is not None:
         batches = batches.filter(pk__lt=any_batch_by_id(after).pk)
     page = list(batches.defer("plan").order_by("-pk")[: limit + 1])

@@ -7,6 +7,7 @@ from routing.views import (
     batches,
     cancelling,
     deciding,
+    engine,
     files,
     operators,
     provider_notices,
@@ -49,5 +50,7 @@ urlpatterns = [
     path("ops/batches/", operators.any_batch_list, name="any-batch-list"),
     path("ops/batches/<str:batch_id>/", operators.any_batch_detail, name="any-batch-detail"),
     path("ops/batches/<str:batch_id>/cancel/", cancelling.any_batch_cancel, name="any-batch-cancel"),
+    path("ops/jobs/", engine.engine_list, name="engine-list"),
+    path("ops/jobs/<str:token>/look/", engine.job_look, name="job-look"),
     path("ops/jobs/<str:token>/decide/", deciding.unclear_job_decide, name="unclear-job-decide"),
 ]

@@ -70,6 +70,8 @@ class Batch(Claimable):
     failed_count = models.PositiveIntegerField(default=0)
     # Counts collected jobs that gave outcomes; numbers them for those who read results while the batch runs.
     collected_count = models.PositiveIntegerField(default=0)
+    # Exact sum of the charges of the rows that have their outcome; usage alone, without fees.
+    collected_charge_pico_usd = models.BigIntegerField(default=0)
     # True from the end of a low-cost batch until an event has told of it.
     is_to_be_told = models.BooleanField(default=False)
     input_tokens = models.PositiveBigIntegerField(default=0)

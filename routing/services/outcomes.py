@@ -59,7 +59,7 @@ def conclude_job(lease: Lease, job: ProviderJob, collected: JobResults, blob_nam
             lock_moves(job.batch_id)
         with moving_job(lease) as row:
             _write_attempts(job, table)
-            _write_outcomes(job, staying)
+            charge_pico_usd = _write_outcomes(job, staying)
             if move is not None:
                 move_rows(row, move, was_attempted=True, at=clock.now())
                 wake("routing.submit_jobs")
@@ -70,7 +70,7 @@ def conclude_job(lease: Lease, job: ProviderJob, collected: JobResults, blob_nam
             row.missing_count = 0 if job.ending == JobEnding.FAILED else job.row_count - collected.taken_count
             row.collected_at = clock.now()
             row.due_at = None
-            row.collected_number = _count(job, succeeded_count, len(staying) - succeeded_count)
+            row.collected_number = _count(job, succeeded_count, len(staying) - succeeded_count, charge_pico_usd)
             _free_dead_group(job)
             reach(FaultPoint.COLLECT_BEFORE_COMMIT)
     if move is not None:
@@ -114,7 +114,8 @@ def _write_attempts(job: ProviderJob, table: ResultTable) -> None:
     )
 
 
-def _write_outcomes(job: ProviderJob, table: ResultTable) -> None:
+def _write_outcomes(job: ProviderJob, table: ResultTable) -> int:
+    """Write the outcomes and give what their rows are charged together, in pico-USD."""
     group = BatchPlan.from_bytes(job.batch.plan).groups[job.sub_lane.group_index]
     charges = np.where(_is_success(table), row_charges_pico_usd(table.tokens[:, :_CHARGED_KINDS], group.sell_rates), 0)
     with connection.cursor() as cursor:
@@ -127,6 +128,7 @@ def _write_outcomes(job: ProviderJob, table: ResultTable) -> None:
                 for piece in binary_rows(columns, int(is_chosen.sum())):
                     copy.write(piece)
             copy.write(TRAILER)
+    return int(charges.sum())
 
 
 def _columns(job: ProviderJob, verdict: Verdict, table: ResultTable, charges_pico_usd: Numbers) -> list[Column]:
@@ -163,8 +165,8 @@ def _as_batch_ends(batch: Batch, table: ResultTable) -> ResultTable:
     return replace(table, verdicts=verdicts)
 
 
-def _count(job: ProviderJob, succeeded_count: int, failed_count: int) -> int:
-    """Add a job's outcomes to its sub-lane and batch, and give its place among the batch's collected jobs.
+def _count(job: ProviderJob, succeeded_count: int, failed_count: int, charge_pico_usd: int) -> int:
+    """Add a job's outcomes, and their charge, to its sub-lane and batch; give its place among the collected jobs.
 
     When the last row has its outcome the batch is due to be finished.
     """
@@ -175,10 +177,17 @@ def _count(job: ProviderJob, succeeded_count: int, failed_count: int) -> int:
         cursor.execute(
             "UPDATE routing_batch SET completed_count = completed_count + %(succeeded)s,"
             " failed_count = failed_count + %(failed)s, collected_count = collected_count + 1,"
+            " collected_charge_pico_usd = collected_charge_pico_usd + %(charge)s,"
             " due_at = CASE WHEN row_count = completed_count + %(succeeded)s + failed_count + %(failed)s"
             " THEN %(at)s ELSE due_at END WHERE id = %(batch)s"
             " RETURNING collected_count, row_count = completed_count + failed_count",
-            {"succeeded": succeeded_count, "failed": failed_count, "at": clock.now(), "batch": job.batch_id},
+            {
+                "succeeded": succeeded_count,
+                "failed": failed_count,
+                "charge": charge_pico_usd,
+                "at": clock.now(),
+                "batch": job.batch_id,
+            },
         )
         collected_number, is_done = cursor.fetchone()
     if is_done:

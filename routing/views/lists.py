@@ -75,4 +75,5 @@ def _seen(row: Mapping[str, Any]) -> tuple[object, ...]:
         batch.charge_micro_usd,
         row["models"],
         row.get("waiting_count"),
+        row.get("risks"),
     )

@@ -27,6 +27,7 @@ from routing.oversight import (
     refused_accounts,
     unclear_jobs,
 )
+from routing.risks import RISK_WORDS, risks_of
 from routing.selectors import BatchPage, sub_lanes_of, sub_lanes_of_batches
 from routing.views.batches import detail_of
 from routing.views.cancelling import may_cancel
@@ -36,6 +37,7 @@ from routing.views.polling import ENDED, Poll, poll_of
 
 _REGION = "batch"
 _SHOWN_LANES = 2
+_GRAVE = frozenset({"late", "stuck"})
 
 
 @require_safe
@@ -50,13 +52,15 @@ def any_batch_list(request: HttpRequest, _user: User) -> HttpResponse:
                 after=request.GET.get("after") or None,
                 limit=ROWS_PER_PAGE,
                 customer=form.cleaned_data["customer"],
+                risk=form.cleaned_data["risk"],
                 chosen=form.wanted(zone_of(request, None)),
             )
         except NotFound as error:
             raise Http404(error.message) from error
     at = clock.now()
     sub_lanes = sub_lanes_of_batches(page.batches)
-    rows = [_row(batch, sub_lanes[batch.pk]) for batch in page.batches]
+    risks = risks_of(page.batches)
+    rows = [_row(batch, sub_lanes[batch.pk], risks[batch.pk]) for batch in page.batches]
     frame = list_frame(request, form, page, rows)
     is_region = region_asked_for(request) == REGION
     if is_region and request.GET.get("v") == frame["version"]:
@@ -71,10 +75,11 @@ def any_batch_list(request: HttpRequest, _user: User) -> HttpResponse:
     return render(request, f"routing/{'_' if is_region else ''}any_batch_list.html", context)
 
 
-def _row(batch: Batch, sub_lanes: Sequence[SubLane]) -> dict[str, Any]:
+def _row(batch: Batch, sub_lanes: Sequence[SubLane], risks: Sequence[str]) -> dict[str, Any]:
     lane_ids = list(dict.fromkeys(sub_lane.lane_id for sub_lane in sub_lanes))
     return list_row(batch, sub_lanes) | {
         "is_open": batch.status not in ENDED,
+        "risks": [{"word": RISK_WORDS[risk], "tone": "bad" if risk in _GRAVE else "warn"} for risk in risks],
         "lane_ids": lane_ids,
         "more_lane_count": len(lane_ids) - 1 if len(lane_ids) > _SHOWN_LANES else 0,
         "waiting_count": sum(sub_lane.state == SubLaneState.WAITING for sub_lane in sub_lanes),

@@ -81,6 +81,13 @@ def _all_with_an_unclear_job(world: World) -> str:
     return _ALL
 
 
+def _some_jobs(world: World) -> str:
+    with_moved_work(world)
+    world.accepted(name="to be cut")
+    unclear(world)
+    return "/ops/jobs/"
+
+
 def _open_decision(page: Page) -> None:
     page.get_by_role("link", name="Decide").click()
     expect(page.get_by_role("dialog").get_by_role("button", name="Decide")).to_be_visible()
@@ -183,6 +190,19 @@ OF_BATCHES = (
         url_name="routing:any-batch-list",
         seen_by="operator",
         make=_all_with_an_unclear_job,
+    ),
+    PageCase(
+        name="jobs",
+        url_name="routing:engine-list",
+        seen_by="operator",
+        make=_some_jobs,
+        others=_OF_STAFF,
+    ),
+    PageCase(
+        name="no jobs",
+        url_name="routing:engine-list",
+        seen_by="operator",
+        make=lambda _world: "/ops/jobs/?state=unclear",
     ),
     PageCase(
         name="unclear job",

@@ -224,6 +224,7 @@ NOT_PAGES = {
     "webhooks:delivery-resend": "takes a POST",
     "routing:batch-file": "a download",
     "routing:provider-notice": "for providers",
+    "routing:job-look": "takes a POST",
     **NOT_OF_AUDIT,
     **NOT_OF_RECONCILIATION,
     **NOT_OF_FILES,

@@ -8,12 +8,14 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 
 import pytest
+from django.db.models import Sum
 from django.test import Client
 
 from accounts.models import StaffRole
 from billing.domain.money import round_pico_to_micro
 from billing.models import AttemptFact
-from routing.models import Batch, ProviderJob
+from ground import clock as house_clock
+from routing.models import Batch, ProviderJob, RowOutcome
 from simulators.running import RunningSimulator
 from tests.harness.clock import Clock
 from tests.harness.world import Tenant, do_due_steps, make_tenant
@@ -53,10 +55,47 @@ def test_the_list_has_every_customers_batches(operator: Client, tenant: Tenant) 
     assert shown_names(operator, "?lane=bedrock") == []
 
 
-def test_a_broken_promise_is_late(operator: Client, tenant: Tenant) -> None:
-    batch = scenes.accepted(tenant)
-    scenes.in_state(batch, "in_progress", expires_at=batch.created_at - timedelta(hours=2))
-    assert "Late 2 h ago" in words_of(operator.get(PAGE))
+def test_batches_at_risk_are_marked_and_found_by_it(
+    operator: Client, tenant: Tenant, simulator: RunningSimulator
+) -> None:
+    at = house_clock.now()
+    for name in ("late", "dear", "well", "ended", "stuck", "unpolled"):
+        scenes.accepted(tenant, name=name)
+    do_due_steps()
+    batches = {batch.metadata["name"]: batch for batch in Batch.objects.all() if batch.metadata}
+    ProviderJob.objects.update(due_at=at + timedelta(minutes=1))
+    scenes.in_state(batches["late"], "in_progress", expires_at=at - timedelta(minutes=1))
+    # Nine tenths of the ceiling to the micro-dollar, and a pico-dollar less.
+    near_pico_usd = batches["dear"].ceiling_micro_usd * 900_000
+    scenes.in_state(batches["dear"], "in_progress", collected_charge_pico_usd=near_pico_usd)
+    scenes.in_state(batches["well"], "in_progress", collected_charge_pico_usd=near_pico_usd - 1)
+    scenes.in_state(batches["ended"], "failed", expires_at=at - timedelta(days=1))
+    jobs = ProviderJob.objects.filter
+    jobs(batch=batches["stuck"]).update(state="ended", ending="completed", due_at=at - timedelta(minutes=6))
+    jobs(batch=batches["unpolled"]).update(due_at=at - timedelta(minutes=3))
+    found = {risk: set(shown_names(operator, f"?risk={risk}")) for risk in ("late", "stuck", "poll", "ceiling", "any")}
+    assert found == {
+        "late": {"late"},
+        "stuck": {"stuck"},
+        "poll": {"unpolled"},
+        "ceiling": {"dear"},
+        "any": {"late", "stuck", "unpolled", "dear"},
+    }
+    rows = {row["name"]: [risk["word"] for risk in row["risks"]] for row in operator.get(PAGE).context["rows"]}
+    assert rows == {
+        "late": ["Late"],
+        "dear": ["Near ceiling"],
+        "well": [],
+        "ended": [],
+        "stuck": ["Stuck"],
+        "unpolled": ["Overdue poll"],
+    }
+
+
+def test_a_batch_knows_what_its_rows_are_charged(tenant: Tenant, simulator: RunningSimulator, clock: Clock) -> None:
+    batch = scenes.finished(scenes.accepted(tenant, "gpt-4o-mini", "gpt-4o"), simulator, clock)
+    sums = RowOutcome.objects.filter(batch_id=batch.pk).aggregate(charge=Sum("charge_pico_usd"))
+    assert batch.collected_charge_pico_usd == sums["charge"] > 0
 
 
 def test_the_list_is_live_and_pages_without_gap(operator: Client, tenant: Tenant) -> None:
@@ -77,8 +116,8 @@ def test_ten_and_a_hundred_rows_take_the_same_queries(
     batch = scenes.accepted(tenant)
     for numbers in (range(1, 10), range(10, 100)):
         copies(batch, numbers)
-        # Session, user, batches, sub-lanes, jobs to be decided, the frame's membership.
-        with django_assert_num_queries(7):
+        # Session, user, batches, sub-lanes, their risks, jobs to be decided, accounts, the frame's membership.
+        with django_assert_num_queries(8):
             operator.get(PAGE)
 
 

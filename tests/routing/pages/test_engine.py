@@ -1,0 +1,94 @@
+"""The page of the engine's queues, and looking at a job again now."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from accounts.models import AuditEntry, StaffRole
+from ground import clock
+from routing.models import ProviderJob
+from simulators.running import RunningSimulator
+from tests.harness.world import Tenant, do_due_steps
+from tests.routing.pages import scenes
+from tests.routing.pages.conftest import html_of, poll_url_of, signed_in, words_of
+
+PAGE = "/ops/jobs/"
+LIST = {"HX-Request": "true", "HX-Target": "list"}
+
+
+@pytest.fixture
+def operator(db: None) -> Client:
+    return signed_in(scenes.staff())
+
+
+def states(client: Client, query: str = "") -> list[tuple[str, str]]:
+    return [(row["step"].queue, row["step"].state) for row in client.get(PAGE + query).context["rows"]]
+
+
+def test_steps_stand_in_their_queue_the_longest_due_first(
+    operator: Client, tenant: Tenant, simulator: RunningSimulator
+) -> None:
+    at = clock.now()
+    assert "Nothing is due" in words_of(operator.get(PAGE))
+    scenes.accepted(tenant, "gpt-4o-mini", "gpt-4o")
+    assert states(operator) == [("start", "due"), ("start", "due")]
+    do_due_steps()
+    first, second = ProviderJob.objects.order_by("pk")
+    ProviderJob.objects.filter(pk=first.pk).update(
+        due_at=at - timedelta(minutes=2), last_error="429: slow down", try_count=3
+    )
+    ProviderJob.objects.filter(pk=second.pk).update(
+        due_at=at - timedelta(minutes=9), lease_until=at + timedelta(minutes=1), state="ended", ending="completed"
+    )
+    scenes.pending_quote(tenant, scenes.rows())
+    assert states(operator) == [("collect", "claimed"), ("poll", "overdue"), ("price", "due")]
+    page = operator.get(PAGE)
+    assert "All 3 Price a file 1 Cut into jobs 0 Send a job 0 Ask a provider 1 Collect results 1" in words_of(page)
+    assert "429: slow down" in words_of(page)
+    wanted = {
+        "?queue=poll": [("poll", "overdue")],
+        "?state=claimed": [("collect", "claimed")],
+        "?state=unclear": [],
+        "?text=openai&state=overdue": [("poll", "overdue")],
+        "?text=nobody": [],
+        "?queue=nothing": [],
+    }
+    assert {query: states(operator, query) for query in wanted} == wanted
+    assert operator.get(poll_url_of_region(operator), headers=LIST).status_code == 204
+
+
+def poll_url_of_region(operator: Client) -> str:
+    return poll_url_of(operator.get(PAGE, headers=LIST)).replace("&amp;", "&")
+
+
+def test_a_job_that_waits_is_looked_at_now_and_one_at_work_is_left_alone(
+    operator: Client, tenant: Tenant, simulator: RunningSimulator
+) -> None:
+    at = clock.now()
+    scenes.accepted(tenant)
+    do_due_steps()
+    job = ProviderJob.objects.get()
+    ProviderJob.objects.update(due_at=at + timedelta(minutes=10))
+    answer = operator.post(f"{PAGE}{job.token}/look/", {"back": f"{PAGE}?queue=poll"})
+    assert answer["Location"] == f"{PAGE}?queue=poll"
+    job.refresh_from_db()
+    assert job.due_at is not None
+    assert job.due_at <= clock.now()
+    assert AuditEntry.objects.get(action="job.looked_at").object_id == job.token
+    ProviderJob.objects.update(due_at=at + timedelta(minutes=10), lease_until=at + timedelta(minutes=1))
+    page = operator.post(f"{PAGE}{job.token}/look/", {"back": "https://elsewhere.example/"}, follow=True)
+    assert "A worker has this job right now." in words_of(page)
+    job.refresh_from_db()
+    assert job.due_at == at + timedelta(minutes=10)
+    assert operator.post(f"{PAGE}no-such-token/look/").status_code == 404
+
+
+def test_support_reads_and_does_not_act(tenant: Tenant, simulator: RunningSimulator, db: None) -> None:
+    support = signed_in(scenes.staff(StaffRole.SUPPORT, name="Sue Support"))
+    scenes.accepted(tenant)
+    do_due_steps()
+    assert "Look now" not in html_of(support.get(PAGE))
+    assert support.post(f"{PAGE}{ProviderJob.objects.get().token}/look/").status_code == 403
