@@ -12,7 +12,7 @@ UPDATE routing_batch AS batch SET collected_charge_pico_usd = (
 
 
 class Migration(migrations.Migration):
-    dependencies = [("routing", "0019_tables_are_learned")]
+    dependencies = [("routing", "0020_output_has_its_lifetime")]
 
     operations = [
         migrations.RunSQL("SET LOCAL lock_timeout = '5s'", migrations.RunSQL.noop),
