@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import sys
 
-FIGURES = ("quote_path", "quote_load", "quote_steps", "engine_rows", "engine_wait", "upload", "sdk_files", "exports")
+FIGURES = (
+    "quote_path", "quote_load", "quote_steps", "engine_rows", "engine_wait", "upload", "sdk_files", "exports", "match",
+)  # fmt: skip
 
 
 def main(names: list[str]) -> None:
