@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Annotated, Any, cast
@@ -21,6 +21,7 @@ from billing.reconciliation.domain.mapped import FIELDS
 from billing.reconciliation.domain.records import ColumnMapping, Format
 from billing.reconciliation.forms import UNDECIDED_STATE
 from billing.reconciliation.models import UNDECIDED, Break, BreakState, InvoiceFile, Period, ProviderInvoice
+from billing.reconciliation.months import month_of
 from billing.reconciliation.services import periods
 from billing.reconciliation.services.decisions import Decision, decide_breaks, settle_pending
 from billing.reconciliation.services.files import Report, ask_to_cancel, file_by_id, map_file, take_file
@@ -286,7 +287,7 @@ def _chunks(request: HttpRequest) -> Iterator[bytes]:
 
 def _month(text: str) -> date:
     try:
-        return datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC).date()
+        return month_of(text)
     except ValueError:
         raise InvalidRequest("Write a month as 2026-10.", param="month") from None
 

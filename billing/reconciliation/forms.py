@@ -8,6 +8,7 @@ from typing import Any, Final
 from zoneinfo import available_timezones
 
 from django import forms
+from django.core.validators import MaxValueValidator, MinValueValidator
 
 from accounts.models import StaffRole, User
 from billing.reconciliation.domain.decisions import SAID, Action
@@ -16,6 +17,7 @@ from billing.reconciliation.domain.records import ColumnMapping, Format
 from billing.reconciliation.domain.registry import REPORTS
 from billing.reconciliation.domain.sides import BreakKind
 from billing.reconciliation.models import UNDECIDED, Break, BreakState, ColumnMappingRow
+from billing.reconciliation.months import FIRST, LAST
 from billing.reconciliation.selectors import BreakChoice
 from billing.reconciliation.views.shown import KIND_WORDS, STATE_BADGES
 from catalog.selectors import provider_names
@@ -36,6 +38,7 @@ def month_field(*, required: bool, label: str = "Month") -> forms.DateField:
         input_formats=[_MONTH_FORMAT],
         widget=forms.DateInput({"type": "month"}, format=_MONTH_FORMAT),
         error_messages={"invalid": "Write a month as 2026-11."},
+        validators=[MinValueValidator(FIRST), MaxValueValidator(LAST)],
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from billing.domain.cells import exact_usd_cell
 from billing.reconciliation.domain.records import ColumnMapping, Format
 from billing.reconciliation.models import Break, BreakState, InvoiceFile
+from billing.reconciliation.months import month_of
 from billing.reconciliation.services.files import Report, take_file
 from billing.reconciliation.services.matching import match_next_invoice
 from billing.reconciliation.services.reading import read_next_file
@@ -60,7 +60,7 @@ class Command(BaseCommand):
         return Report(
             provider=options["provider"],
             provider_account=options["account"],
-            period=datetime.strptime(options["month"], "%Y-%m").replace(tzinfo=UTC).date(),
+            period=month_of(options["month"]),
             report_format=Format(options["format"]),
             file_name=options["file"].name,
             mapping=None if mapping is None else ColumnMapping(**mapping),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date
 from typing import Any
 
 from django.contrib import messages
@@ -17,6 +17,7 @@ from billing.reconciliation import selectors
 from billing.reconciliation.checklist import checklist
 from billing.reconciliation.forms import ReasonForm
 from billing.reconciliation.models import Period, PeriodState, ProviderInvoice
+from billing.reconciliation.months import month_of
 from billing.reconciliation.services import periods
 from billing.reconciliation.views import shown
 from ground import clock
@@ -127,7 +128,7 @@ def _link_of(key: str, month: str, query: str) -> str:
 
 def _month(text: str) -> date:
     try:
-        return datetime.strptime(text, "%Y-%m").date()  # noqa: DTZ007 -- a month has no zone
+        return month_of(text)
     except ValueError:
         raise Http404("There is no such month.") from None
 
