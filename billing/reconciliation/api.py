@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, datetime
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Annotated, Any, cast
@@ -15,12 +15,12 @@ from accounts.domain.staff_scopes import StaffScope
 from accounts.models import User
 from accounts.services.staff_keys import StaffCaller
 from billing.reconciliation import selectors
-from billing.reconciliation.checklist import checklist
+from billing.reconciliation.answers import break_answer, file_answer, instant_answer, invoice_answer, period_answer
 from billing.reconciliation.domain.decisions import Action
 from billing.reconciliation.domain.mapped import FIELDS
 from billing.reconciliation.domain.records import ColumnMapping, Format
 from billing.reconciliation.forms import UNDECIDED_STATE
-from billing.reconciliation.models import UNDECIDED, Break, BreakState, InvoiceFile, Period, ProviderInvoice
+from billing.reconciliation.models import UNDECIDED, BreakState
 from billing.reconciliation.months import month_of
 from billing.reconciliation.services import periods
 from billing.reconciliation.services.decisions import Decision, decide_breaks, settle_pending
@@ -111,14 +111,14 @@ def hand_in_invoice_file(request: HttpRequest, said: Query[ReportIn]) -> dict[st
         request_parameters=said.fetched_with,
         fetched_at=clock.now(),
     )
-    return _file(take_file(report, _chunks(request), by=_writer(request)))
+    return file_answer(take_file(report, _chunks(request), by=_writer(request)))
 
 
 @_get("/invoice_files/{file_id}")
 def get_invoice_file(request: HttpRequest, file_id: str) -> dict[str, Any]:
     """Give a file: how far it is, what was read, and its bad lines (the first 200)."""
     _reader(request)
-    return _file(file_by_id(file_id))
+    return file_answer(file_by_id(file_id))
 
 
 @_post("/invoice_files/{file_id}/mapping")
@@ -129,14 +129,14 @@ def map_invoice_file(request: HttpRequest, file_id: str, body: MappingIn) -> dic
     if unknown:
         raise InvalidRequest(f"These fields are not known: {', '.join(sorted(unknown))[:200]}.", param="columns")
     mapping = ColumnMapping(**body.dict(exclude={"save_as"}))
-    return _file(map_file(file_id, mapping, save_as=body.save_as, by=user))
+    return file_answer(map_file(file_id, mapping, save_as=body.save_as, by=user))
 
 
 @_post("/invoice_files/{file_id}/cancel")
 def cancel_invoice_file(request: HttpRequest, file_id: str) -> dict[str, Any]:
     """Read a file no further."""
     _writer(request)
-    return _file(ask_to_cancel(file_id))
+    return file_answer(ask_to_cancel(file_id))
 
 
 @_get("/invoices")
@@ -145,14 +145,14 @@ def list_invoices(request: HttpRequest, month: str = "", text: str = "", limit: 
     _reader(request)
     found = selectors.invoices(text=text, period=_month(month) if month else None)[: limit + 1]
     page = list(found)
-    return {"object": "list", "data": [_invoice(each) for each in page[:limit]], "has_more": len(page) > limit}
+    return {"object": "list", "data": [invoice_answer(each) for each in page[:limit]], "has_more": len(page) > limit}
 
 
 @_get("/invoices/{invoice_id}")
 def get_invoice(request: HttpRequest, invoice_id: str) -> dict[str, Any]:
     """Give an invoice with its figures."""
     _reader(request)
-    return _invoice(selectors.invoice_by_id(invoice_id))
+    return invoice_answer(selectors.invoice_by_id(invoice_id))
 
 
 @_post("/invoices/{invoice_id}/match")
@@ -161,7 +161,7 @@ def match_invoice(request: HttpRequest, invoice_id: str) -> dict[str, Any]:
     _writer(request)
     invoice = selectors.invoice_by_id(invoice_id)
     ask_to_match(invoice)
-    return _invoice(selectors.invoice_by_id(invoice_id))
+    return invoice_answer(selectors.invoice_by_id(invoice_id))
 
 
 @_get("/breaks")
@@ -184,7 +184,7 @@ def list_breaks(request: HttpRequest, wanted: Query[BreaksIn]) -> dict[str, Any]
     page, has_more = selectors.page_after(found, wanted.after, wanted.limit_count)
     return {
         "object": "list",
-        "data": [_break(each) for each in page],
+        "data": [break_answer(each) for each in page],
         "first_id": page[0].public_id if page else None,
         "last_id": page[-1].public_id if page else None,
         "has_more": has_more,
@@ -198,12 +198,12 @@ def get_break(request: HttpRequest, break_id: str) -> dict[str, Any]:
     _reader(request)
     found = selectors.break_by_id(break_id)
     events = found.events.select_related("by").order_by("at", "pk")
-    return _break(found) | {
+    return break_answer(found) | {
         "evidence": found.evidence,
         "siblings": [each.public_id for each in selectors.siblings_of(found)],
         "events": [
             {
-                "at": int(event.at.timestamp()),
+                "at": instant_answer(event.at),
                 "by": event.by.name if event.by else None,
                 "action": event.action,
                 "from_state": event.from_state,
@@ -222,21 +222,21 @@ def decide(request: HttpRequest, body: DecisionIn) -> dict[str, Any]:
     user = _writer(request)
     owner = User.objects.filter(email=body.owner.lower()).first() if body.owner else None
     decision = Decision(action=body.action, reason=body.reason, owner=owner, entry_key=body.entry_key)
-    return {"object": "list", "data": [_break(each) for each in decide_breaks(body.ids, decision, by=user)]}
+    return {"object": "list", "data": [break_answer(each) for each in decide_breaks(body.ids, decision, by=user)]}
 
 
 @_post("/breaks/{break_id}/approval")
 def approve(request: HttpRequest, break_id: str, body: ApprovalIn) -> dict[str, Any]:
     """Agree to what waits for a second person, or refuse it."""
     user = _writer(request)
-    return _break(settle_pending(break_id, agrees=body.agrees, reason=body.reason, by=user))
+    return break_answer(settle_pending(break_id, agrees=body.agrees, reason=body.reason, by=user))
 
 
 @_get("/periods/{month}")
 def get_period(request: HttpRequest, month: str) -> dict[str, Any]:
     """Give a month with its checklist."""
     _reader(request)
-    return _period(_month(month))
+    return period_answer(_month(month))
 
 
 @_get("/periods/{month}/closing_file")
@@ -261,7 +261,7 @@ def act_on_period(request: HttpRequest, month: str, action: str, body: ReasonIn)
         periods.take_back(first, by=user, reason=body.reason)
     else:
         raise InvalidRequest("A month is asked to close, closed, or reopened: ask, close, reopen.", param="action")
-    return _period(first)
+    return period_answer(first)
 
 
 def _caller(request: HttpRequest) -> StaffCaller:
@@ -300,102 +300,3 @@ def _micro_usd(text: str) -> int:
     if not total.is_finite() or abs(total) >= 10**12 or total != round(total, 6):
         raise InvalidRequest("The total is an amount in USD with up to six decimals.", param="total")
     return int(total.scaleb(6))
-
-
-def _at(instant: datetime | None) -> int | None:
-    return int(instant.timestamp()) if instant else None
-
-
-def _whole(value: Decimal | None) -> int | None:
-    return None if value is None else int(value)
-
-
-def _invoice(invoice: ProviderInvoice) -> dict[str, Any]:
-    headline = selectors.headline(ProviderInvoice.objects.filter(pk=invoice.pk))
-    return {
-        "id": invoice.public_id,
-        "object": "provider_invoice",
-        "provider": invoice.provider,
-        "provider_account": invoice.provider_account,
-        "month": f"{invoice.period:%Y-%m}",
-        "number": invoice.number,
-        "match_state": invoice.match_state,
-        "matched_at": _at(invoice.matched_at),
-        "invoiced_pico_usd": _whole(invoice.invoiced_pico_usd),
-        "ours_pico_usd": _whole(invoice.ours_pico_usd),
-        "exact_pico_usd": headline.exact_pico_usd,
-        "explained_pico_usd": headline.explained_pico_usd,
-        "unexplained_pico_usd": headline.unexplained_pico_usd,
-        "waiting_pico_usd": headline.waiting_pico_usd,
-        "undecided_count": headline.undecided_count,
-        "oldest_unexplained_at": _at(headline.oldest_unexplained_at),
-        "files": [file.public_id for file in invoice.files.order_by("-pk")],
-    }
-
-
-def _file(file: InvoiceFile) -> dict[str, Any]:
-    return {
-        "id": file.public_id,
-        "object": "invoice_file",
-        "invoice_id": file.invoice.public_id,
-        "format": file.report_format,
-        "status": file.state,
-        "file_name": file.file_name,
-        "size_bytes": file.size_bytes,
-        "sha256": bytes(file.sha256).hex(),
-        "parser_version": file.parser_version,
-        "page_count": file.page_count,
-        "line_count": file.line_count,
-        "read_line_count": file.read_line_count,
-        "bad_line_count": file.bad_line_count,
-        "bad_lines": [
-            {"line": line.line, "code": line.code, "message": line.message}
-            for line in file.bad_lines.order_by("line", "pk")[:200]
-        ],
-        "total_pico_usd": int(file.total_pico_usd),
-        "is_complete": file.is_complete,
-        "incomplete_reason": file.incomplete_reason,
-        "trouble": file.trouble,
-        "uploaded_at": _at(file.uploaded_at),
-        "read_at": _at(file.read_at),
-    }
-
-
-def _break(found: Break) -> dict[str, Any]:
-    return {
-        "id": found.public_id,
-        "object": "break",
-        "invoice_id": found.invoice.public_id,
-        "kind": found.kind,
-        "state": found.state,
-        "explanation": found.said,
-        "day": found.day.isoformat() if found.day else None,
-        "model": found.model,
-        "tier": found.tier,
-        "token_class": found.token_class,
-        "project": found.project,
-        "invoiced_tokens": found.invoiced_quantity,
-        "ours_tokens": found.ours_quantity,
-        "invoiced_pico_usd": int(found.invoiced_pico_usd),
-        "ours_pico_usd": int(found.ours_pico_usd),
-        "difference_pico_usd": int(found.difference_pico_usd),
-        "owner": found.owner.email if found.owner else None,
-        "reason": found.reason,
-        "entry_key": found.entry_key,
-        "opened_at": _at(found.opened_at),
-        "decided_at": _at(found.decided_at),
-    }
-
-
-def _period(month: date) -> dict[str, Any]:
-    period = Period.objects.select_related("requested_by", "closed_by").filter(month=month).first()
-    return {
-        "object": "period",
-        "month": f"{month:%Y-%m}",
-        "state": period.state if period else "open",
-        "requested_by": period.requested_by.email if period and period.requested_by else None,
-        "closed_by": period.closed_by.email if period and period.closed_by else None,
-        "closed_at": _at(period.closed_at) if period else None,
-        "sha256": bytes(period.export_sha256).hex() if period and period.export_sha256 else None,
-        "checklist": [{"key": item.key, "is_met": item.is_met, "said": item.said} for item in checklist(month)],
-    }
