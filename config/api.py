@@ -19,6 +19,7 @@ from accounts.once import AnsweredBefore
 from accounts.services.staff_keys import StaffCaller, staff_caller_by_key
 from billing.api import router as billing_router
 from billing.exports.api import router as exports_router
+from billing.exports.finance_api import router as finance_exports_router
 from billing.reconciliation.api import router as finance_router
 from billing.usage.api import router as usage_router
 from catalog.api import router as catalog_router
@@ -163,3 +164,4 @@ api.add_router("", catalog_router)
 api.add_router("", webhooks_router)
 # Our own people's programs: keys of their own, and no organisation behind them.
 api.add_router("/finance", finance_router, auth=authenticate_staff)
+api.add_router("/finance", finance_exports_router, auth=authenticate_staff)

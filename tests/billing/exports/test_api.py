@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.models import Organisation
+from accounts.domain.staff_scopes import StaffScope
+from accounts.models import Organisation, StaffRole
 from accounts.services.organisations import create_api_key
 from tests.billing.kit import AT, make_organisation
+from tests.billing.reconciliation.test_finance_api import ask, key_of
+from tests.routing.pages.scenes import staff
 
 
 class Program:
@@ -93,3 +96,21 @@ def test_another_organisations_export_is_not_there(customer: Organisation) -> No
 )
 def test_what_cannot_be_meant_is_refused(customer: Organisation, body: dict[str, Any]) -> None:
     assert Program(customer).make(400, **body)["error"]["message"]
+
+
+def test_finances_programs_make_the_houses_exports_and_customers_keys_do_not(customer: Organisation) -> None:
+    fay = staff(StaffRole.FINANCE, name="Fay Finance")
+    writes, reads = key_of(fay, StaffScope.FINANCE_WRITE), key_of(fay, StaffScope.FINANCE_READ)
+    address = "/v1/finance/exports"
+    ask("POST", address, reads, {"kind": "journal", "format": "beancount"}, status=403)
+    made = ask("POST", address, writes, {"kind": "journal", "format": "beancount"})
+    assert (made["status"], made["zone"]) == ("completed", "UTC")
+    assert ask("GET", address, reads)["data"] == [made]
+    assert ask("POST", f"{address}/{made['id']}/cancel", writes) == made
+    answer: Any = Client().get(f"{address}/{made['id']}/content", headers={"authorization": f"Bearer {reads}"})
+    assert hashlib.sha256(b"".join(answer.streaming_content)).hexdigest() == made["sha256"]
+    own = Program(customer)
+    assert own.client.get(f"/v1/exports/{made['id']}").status_code == 404
+    assert own.client.get(address).status_code == 401
+    ask("GET", f"{address}/{own.make(kind='usage')['id']}", reads, status=404)
+    assert ask("POST", address, writes, {"kind": "x"}, status=400)["error"]["param"] == "kind"
