@@ -67,3 +67,16 @@ def _copy(packages: Path, copy: Path) -> None:
     except (OSError, shutil.Error) as error:
         shutil.rmtree(fresh, ignore_errors=True)
         raise PostgresProblem(f"The PostgreSQL programs cannot be copied to {copy}: {error}.") from error
+
+
+def client_program(name: str) -> str:
+    """Give the path of one of PostgreSQL's client programs: the wheel's, which fits its server, else the path's.
+
+    Raises:
+        PostgresProblem: There is none.
+    """
+    ours = Path(sysconfig.get_paths()["platlib"]) / INSTALL / "bin" / name
+    found = str(ours) if ours.exists() else shutil.which(name)
+    if found is None:
+        raise PostgresProblem(f"{name} is not installed.")
+    return found

@@ -1,0 +1,29 @@
+"""Restore a backup into an empty database, and prove the books."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from console.backup import BackupProblem, restore
+
+
+class Command(BaseCommand):
+    """Run it with the owner's DATABASE_URL."""
+
+    help = "Restore a backup into the empty database of DATABASE_URL; DATABASE_URL is the owner's."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Take the folder."""
+        parser.add_argument("folder", type=Path)
+
+    def handle(self, *_args: Any, **options: Any) -> None:  # noqa: ANN401 -- Django's signature
+        """Do it and say what is there."""
+        try:
+            said = restore(options["folder"], settings.DATABASE_URL)
+        except (BackupProblem, OSError, ValueError) as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(", ".join(f"{name} {value}" for name, value in said.items()))
