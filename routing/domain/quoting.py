@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -29,7 +29,7 @@ from routing.domain.jsonl.compiled import Machine, borrowed_machine
 from routing.domain.jsonl.faults import RowFault
 from routing.domain.jsonl.known import KnownTable
 from routing.domain.jsonl.table import FileLimits, RowTable
-from routing.domain.learning.jobs import RowLine, job_keys_of
+from routing.domain.learning.jobs import RowLine, job_keys_of, keys_of_system_texts, opens_by_system_alone
 from routing.domain.learning.records import NOTHING_LEARNED, NOTHING_OF_A_MODEL, JobRatios, Learned
 from routing.domain.offering import (
     Pricing,
@@ -168,8 +168,11 @@ class ReadTable:
         """Estimate a group's rows, whose strings begin at position ``first``."""
         rules = _rules_of(resolved, self.learned, self.table.endpoint)
         weighed = Weighed.of(self.texts, first, len(rows), rules.vocabulary)
-        ratios = _ratios_of(resolved, self.learned, self.table.endpoint, lambda: lines_of(self.body, self.table, rows))
+        ratios = _ratios_of(resolved, self.learned, self.table.endpoint, lambda: self._jobs_of(rows))
         return estimate_rows(weighed, facts_of(self.table, rows), rules, ratios)
+
+    def _jobs_of(self, rows: Rows) -> Rows:
+        return np.array(job_keys_of(lines_of(self.body, self.table, rows), self.learned.salt), dtype=np.int64)
 
     def asks_of(self, rows: Rows) -> Iterator[Alike]:
         """Give what rows ask by."""
@@ -221,17 +224,24 @@ class KnownFile:
             choices=columns["choices"].astype(np.int64),
             extras=self._extras_of(rows),
         )
-        ratios = _ratios_of(resolved, self.learned, self.table.endpoint, lambda: self._lines_of(rows))
+        ratios = _ratios_of(resolved, self.learned, self.table.endpoint, lambda: self._jobs_of(rows))
         return estimate_rows(self._weigh(resolved, rows, rules.vocabulary), facts, rules, ratios)
 
-    def _lines_of(self, rows: Rows) -> Iterator[RowLine]:
-        roles = [pattern.roles for pattern in self.table.patterns]
-        columns = self.table.columns[rows]
-        patterns = self.table.patterns_of(rows).tolist()
-        for start, length, pattern in zip(
-            columns["offset"].tolist(), columns["length"].tolist(), patterns, strict=True
-        ):
-            yield self.body[start : start + length], roles[pattern] if pattern >= 0 else None
+    def _jobs_of(self, rows: Rows) -> Rows:
+        """Give the job of each row; of a plain one by the place of its system text, without looking at the rest."""
+        patterns, salt = self.table.patterns_of(rows), self.learned.salt
+        opens_alone = np.array([opens_by_system_alone(each.roles) for each in self.table.patterns] + [False])[patterns]
+        keys = np.zeros(len(rows), dtype=np.int64)
+        keys[opens_alone] = keys_of_system_texts(self.body, *self.table.machine.first_strings(rows[opens_alone]), salt)
+        others = rows[~opens_alone]
+        columns = self.table.columns[others]
+        places = columns["offset"].tolist(), columns["length"].tolist(), self.table.patterns_of(others).tolist()
+        lines: Iterator[RowLine] = (
+            (self.body[start : start + length], self.table.patterns[pattern].roles if pattern >= 0 else None)
+            for start, length, pattern in zip(*places, strict=True)
+        )
+        keys[~opens_alone] = job_keys_of(lines, salt)
+        return keys
 
     def _weigh(self, resolved: ResolvedModel, rows: Rows, vocabulary: Vocabulary) -> Weighed:
         are_known = self.table.are_known(rows)
@@ -292,7 +302,7 @@ def _rules_of(resolved: ResolvedModel, learned: Learned, endpoint: Endpoint) -> 
 
 
 def _ratios_of(
-    resolved: ResolvedModel, learned: Learned, endpoint: Endpoint, lines: Callable[[], Iterable[RowLine]]
+    resolved: ResolvedModel, learned: Learned, endpoint: Endpoint, jobs_of_rows: Callable[[], Rows]
 ) -> RowRatios:
     """Give what was learned for a group's rows: by their job where it is known, else by the customer's others."""
     known = learned.of(resolved.model.slug)
@@ -301,13 +311,15 @@ def _ratios_of(
     high_ppm = known.output_band.high_ppm if known.output_band else None
     if not known.jobs or endpoint is Endpoint.EMBEDDINGS:
         return RowRatios(input_ppm=known.input_ppm, output_ppm=known.output_ppm, output_high_ppm=high_ppm)
+    keys, rows_of_key = np.unique(jobs_of_rows(), return_inverse=True)
     other = JobRatios(input_ppm=known.input_ppm, output_ppm=known.output_ppm)
-    jobs = [known.jobs.get(key, other) for key in job_keys_of(lines(), learned.salt)]
+    jobs = [known.jobs.get(key, other) for key in keys.tolist()]
+    output_ppm = None
+    if known.output_ppm is not None:
+        output_ppm = np.array([job.output_ppm or known.output_ppm for job in jobs], dtype=np.int64)[rows_of_key]
     return RowRatios(
-        input_ppm=np.fromiter((job.input_ppm for job in jobs), dtype=np.int64, count=len(jobs)),
-        output_ppm=None
-        if known.output_ppm is None
-        else np.fromiter((job.output_ppm or known.output_ppm for job in jobs), dtype=np.int64, count=len(jobs)),
+        input_ppm=np.array([job.input_ppm for job in jobs], dtype=np.int64)[rows_of_key],
+        output_ppm=output_ppm,
         output_high_ppm=high_ppm,
     )
 

@@ -135,6 +135,15 @@ class Machine:
         spans[2 * places] = begin - self._body_begin
         spans[2 * places + 1] = len(text) | (_HAS_ESCAPES if b"\\" in text else 0)
 
+    def first_strings(self, rows: npt.NDArray[np.int64]) -> tuple[list[int], list[int]]:
+        """Give where the first string of known rows begins in the file, and where it stops, without its quotes."""
+        file = self._file()
+        columns = self._bytes[int(file["rows"]) :][: int(file["row_count"]) * _ROW.itemsize].view(_ROW)
+        spans = self._bytes[int(file["spans"]) :][: int(file["span_count"]) * _SPAN_BYTES].view(np.uint32)
+        places = 2 * columns["span_first"][rows]
+        starts = spans[places]
+        return starts.tolist(), (starts + (spans[places + 1] & ~np.uint32(_HAS_ESCAPES))).tolist()
+
     def weigh(self, rows: npt.NDArray[np.int64], vocabulary: Vocabulary) -> Weighed:
         """Weigh the strings of known rows of the file that was read."""
         which_end = self._scratch_begin + 4 * len(rows)

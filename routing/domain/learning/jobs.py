@@ -7,7 +7,7 @@ escaped. The texts themselves are kept nowhere.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,6 @@ from routing.domain.asks import decode_body
 NO_JOB = 0
 SYSTEM_ROLES = frozenset({"system", "developer"})
 _KEY_BYTES = 8
-_MESSAGES = b'"messages"'
 
 RowLine = tuple[bytes, Collection[str] | None]
 """A row's line, and who speaks in it where it is known to hold messages of text and nothing else."""
@@ -39,29 +38,45 @@ def job_key(parts: tuple[bytes, ...], salt: bytes) -> int:
     return int.from_bytes(key, "little", signed=True) or 1
 
 
+def keys_of_system_texts(file: bytes, starts: Sequence[int], stops: Sequence[int], salt: bytes) -> list[int]:
+    """Give the jobs of rows that have one system text and nothing else in common, by where it stands in the file.
+
+    Looked up as it is written: a row costs a slice and a hash, and only a template's first spelling a decode.
+    """
+    keys = _SystemKeys(salt)
+    return [keys[file[start:stop]] for start, stop in zip(starts, stops, strict=True)]
+
+
+class _SystemKeys(dict[bytes, int]):
+    """Keys by the inside of a JSON string literal, made when they are first asked for."""
+
+    def __init__(self, salt: bytes) -> None:
+        self._salt = salt
+
+    def __missing__(self, inside: bytes) -> int:
+        key = self[inside] = job_key((b'"' + inside + b'"',), self._salt)
+        return key
+
+
+def opens_by_system_alone(roles: Sequence[str]) -> bool:
+    """Say whether the first message is a system's, and no other one is."""
+    return bool(roles) and roles[0] in SYSTEM_ROLES and SYSTEM_ROLES.isdisjoint(roles[1:])
+
+
 @dataclass(slots=True, kw_only=True)
 class _Reader:
-    """Remembers each template, and the bytes by which the last line opened: rows of one job mostly open alike."""
+    """Remembers each template."""
 
     salt: bytes
     keys: dict[tuple[bytes, ...], int] = field(default_factory=dict)
-    opening: bytes = b""
-    opening_key: int = NO_JOB
 
     def key_of(self, line: bytes, roles: Collection[str] | None) -> int:
         if roles is not None and SYSTEM_ROLES.isdisjoint(roles):
             return NO_JOB
-        opens_alone = roles is not None and sum(role in SYSTEM_ROLES for role in roles) == 1
-        start = line.find(_MESSAGES) if opens_alone else -1
-        if self.opening and start >= 0 and line.startswith(self.opening, start):
-            return self.opening_key
         parts = _parts(decode_body(line))
         key = self.keys.get(parts)
         if key is None:
             key = self.keys[parts] = job_key(parts, self.salt)
-        if start >= 0 and (place := line.find(parts[0], start)) >= 0:
-            # Nothing else of a row of texts takes part, so what opens like this is of this job.
-            self.opening, self.opening_key = line[start : place + len(parts[0])], key
         return key
 
 

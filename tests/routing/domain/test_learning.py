@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from catalog.domain.records import Endpoint
 from routing.domain.jsonl import fast
+from routing.domain.jsonl.compiled import borrowed_machine
 from routing.domain.jsonl.table import FileLimits
 from routing.domain.learning.jobs import job_keys_of
 from routing.domain.learning.records import Band, JobRatios, Learned, ModelRatios
@@ -37,7 +40,16 @@ from routing.domain.learning.tallies import (
 from routing.domain.long_files import LongFile, make_long_quote_plan
 from routing.domain.offering import Pricing, QuoteSettings
 from routing.domain.plan import QuotePlan
-from routing.domain.quoting import lines_of, make_quote_plan
+from routing.domain.quoting import (
+    KnownFile,
+    ReadTable,
+    file_of,
+    group_rows,
+    lines_of,
+    make_quote_plan,
+    read_table,
+)
+from routing.domain.resolve import resolve_model
 from routing.domain.scoring import WorkflowProfile
 from tests.routing.domain.sample import AT, HOUSE, jsonl, row
 
@@ -187,6 +199,42 @@ def test_a_quote_uses_what_was_learned_and_pins_its_version() -> None:
     assert charge.high_input_tokens == -(-charge.input_tokens * 104 // 100)
     assert charge.low_output_tokens == charge.output_tokens * 4 // 10
     assert charge.high_output_tokens == sum(-(-each * 3 // 2) for each in outputs)
+
+
+def test_the_compiled_pass_and_the_plain_one_find_the_same_jobs() -> None:
+    def turns(*roles: str, system: str = "Answer \u201cyes\u201d or no.") -> list[dict[str, str]]:
+        return [{"role": role, "content": system if role == "system" else f"Is {role} green?"} for role in roles]
+
+    shapes: list[dict[str, Any]] = [
+        *({"messages": turns("system", "user")} for _ in range(5)),
+        {"messages": turns("system", "user", system="Answer at length.")},
+        {"messages": turns("user", "system")},
+        {"messages": turns("system", "user", "assistant", "system")},
+        {"messages": turns("system", "user"), "tools": TOOLS},
+        {"messages": turns("developer", "user"), "response_format": {"type": "json_object"}},
+        {"messages": turns("user")},
+        {"messages": [{"role": "system", "content": [{"type": "text", "text": "In parts."}]}, *turns("user")]},
+    ]
+    rows = [row(f"r{number}", **body) for number, body in enumerate(shapes)]
+    spaced = b"".join(
+        json.dumps(each, ensure_ascii=number % 2 == 0).encode() + b"\n" for number, each in enumerate(rows)
+    )
+    keys = [job_keys_of([(line, None)], b"salt")[0] for line in spaced.splitlines()]
+    # One system text is one job wherever it stands; the row without any has none.
+    assert len(set(keys)) == 7
+    jobs = {
+        key: JobRatios(input_ppm=800_000 + 50_000 * n, output_ppm=None) for n, key in enumerate(dict.fromkeys(keys))
+    }
+    learned = Learned(version=1, salt=b"salt", models={"gpt-4o-mini": ModelRatios(jobs=jobs)})
+    resolved = {"gpt-4o-mini": resolve_model(HOUSE, "gpt-4o-mini", Endpoint.CHAT_COMPLETIONS, AT)}
+    found = []
+    with borrowed_machine() as machine:
+        for table in (read_table(spaced, FileLimits(), machine), fast.read_rows(spaced, FileLimits())):
+            groups = group_rows(table, resolved)
+            file = file_of(spaced, table, groups, learned)
+            found.append((type(file), file.tokens_of(groups.models[0], 0, groups.rows_of(0)).input_tokens.tolist()))
+    assert [kind for kind, _ in found] == [KnownFile, ReadTable]
+    assert found[0][1] == found[1][1]
 
 
 def test_a_long_file_uses_it_to_the_last_digit_too() -> None:
