@@ -16,7 +16,7 @@ from accounts.selectors import DATABASE_NOW, Caller
 from accounts.services.limits import take_accept
 from catalog.domain.records import Endpoint
 from ground import clock
-from ground.errors import PaymentRequired
+from ground.errors import InvalidRequest, PaymentRequired
 from ground.fault_points import FaultPoint, reach
 from ground.ids import created_at_of, new_public_id
 from ground.leases import Lease, claim, moving_on, unless_lost
@@ -29,6 +29,7 @@ from routing.services.batches import AcceptedBatch, begin_batch, seconds_of
 from routing.services.file_quotes import request_quote, uploaded_file
 from routing.services.files import RETRIED_WITHIN
 from routing.services.notices import tell_of
+from routing.services.offers import check_offer
 from routing.services.quotes_by_file import take_quote
 from routing.workflows import DEFAULT_WORKFLOW
 
@@ -162,14 +163,14 @@ def _lock_body(body_hash: bytes) -> None:
 def validate_next_batch() -> bool:
     """Accept the next batch whose file is priced, or let it fail; due is only what is decided.
 
-    Its lanes were in rotation when it was priced, a moment ago; one that left since then is healed as in any batch.
+    What has changed since its file was priced is judged as at any accept.
     """
     lease = claim(Batch, state_field="status", states=(BatchStatus.VALIDATING,))
     if lease is None:
         return False
     reach(FaultPoint.VALIDATE_CLAIMED)
     with unless_lost():
-        batch = Batch.objects.select_related("organisation").get(pk=lease.row_id)
+        batch = Batch.objects.select_related("organisation", "api_key").get(pk=lease.row_id)
         quote = quote_by_id(organisation=batch.organisation, public_id=batch.quote_id)
         errors = _errors_of(batch, quote) or _begin(lease, quote)
         if errors:
@@ -187,6 +188,12 @@ def _errors_of(batch: Batch, quote: Quote) -> Errors:
         return [_error("url_mismatch", f"The rows go to {quote.endpoint}, but the batch to {batch.endpoint}.", "url")]
     if batch.organisation.billing_blocked_at is not None:
         return [_error("billing_blocked", "The account is blocked for billing. Nothing was held.")]
+    try:
+        # The file may have been priced half an hour ago.
+        caller = Caller(organisation=batch.organisation, api_key=batch.api_key)
+        check_offer(caller, quote, BatchPlan.from_bytes(quote.plan))
+    except InvalidRequest as refused:
+        return [_error(refused.code, refused.message)]
     return []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +15,10 @@ from catalog.models import Lane, Model
 from ground import clock
 from routing.models import Batch
 from routing.payloads import open_payload
+from routing.services.file_batches import validate_next_batch
+from routing.services.file_quotes import price_next_file
 from simulators.running import RunningSimulator
+from tests.api.uploads import uploaded
 from tests.api.world import Api, error_of, row
 from tests.harness.world import keep_models_in_service
 from tests.routing.engine.lanes import FIRST, SECOND, add_lane, rotate
@@ -62,6 +66,21 @@ def test_a_retired_model_is_refused_with_its_successor_quoted(api: Api, simulato
         temperatures = [bytes(body.get("temperature", b"")) for body in payload.bodies(np.arange(3))]
         assert temperatures == [b"", b"", b"0.1"]
     assert api.accept(offer["id"]).status_code == 200
+
+
+def test_a_batch_of_a_file_that_was_priced_before_fails_with_a_new_quote(api: Api) -> None:
+    file = uploaded(api)
+    assert price_next_file()
+    retire(MINI, successor=SUCCESSOR)
+    wanted = {"input_file_id": file["id"], "endpoint": "/v1/chat/completions", "completion_window": "24h"}
+    batch_id = api.post("/v1/batches", wanted).json()["id"]
+    assert validate_next_batch()
+    batch = api.batch(batch_id)
+    (error,) = batch["errors"]["data"]
+    assert (batch["status"], error["code"]) == ("failed", "model.deprecated_post_quote")
+    assert not Hold.objects.exists()
+    (offer_id,) = re.findall(r"qt_\w+", error["message"])
+    assert api.accept(offer_id).status_code == 200
 
 
 def test_rows_are_sent_on_as_they_were_written_but_for_the_model(api: Api) -> None:
