@@ -26,7 +26,7 @@ from routing.domain.estimate.tables import PAIR_COUNT, Vocabulary
 from routing.domain.estimate.tokens import Weighed
 
 MODULE_PATH = Path(__file__).resolve().parent.parent / "data" / "rows.wasm"
-KNOWN, PLAIN = 1, 2
+KNOWN, PLAIN, HAS_IMAGES = 1, 2, 4
 _LINE_FEED = 0x0A
 _PADDING_BYTES, _PAGE_BYTES, _ALIGNED_BYTES = 64, 65_536, 64
 _NAMES_AT_MOST = _PATTERNS_AT_MOST = 64
@@ -35,7 +35,7 @@ _NAMES_AT_MOST = _PATTERNS_AT_MOST = 64
 _BYTES_A_STRING, _BYTES_A_ROW = 24, 64
 _TABLES_KEPT = 16
 _TABLE_BYTES = PAIR_COUNT * 2
-_HAS_ESCAPES = 1 << 31
+_HAS_ESCAPES, _IS_IMAGE, _SIZE = 1 << 31, 1 << 30, (1 << 30) - 1
 _SPAN_BYTES, _HASH_BYTES, _SUM_BYTES = 8, 4, 16
 
 _ROW = np.dtype(
@@ -128,12 +128,21 @@ class Machine:
         self._make_room(end)
         self._bytes[begin : begin + len(text)] = np.frombuffer(text, dtype=np.uint8)
         self._scratch_begin = end
-        file = self._file()
+        file, spans = self._file(), self._spans()
         columns = self._bytes[int(file["rows"]) :][: int(file["row_count"]) * _ROW.itemsize].view(_ROW)
-        spans = self._bytes[int(file["spans"]) :][: int(file["span_count"]) * _SPAN_BYTES].view(np.uint32)
         places = columns["span_first"][rows] + columns["span_count"][rows] - 1
-        spans[2 * places] = begin - self._body_begin
-        spans[2 * places + 1] = len(text) | (_HAS_ESCAPES if b"\\" in text else 0)
+        spans[places, 0] = begin - self._body_begin
+        spans[places, 1] = len(text) | (_HAS_ESCAPES if b"\\" in text else 0)
+
+    def images(self, span_first: int, span_count: int) -> list[tuple[int, int, bool]]:
+        """Give of each image among a row's spans where its address begins in the body, its bytes, and if it is low."""
+        spans = self._spans()[span_first : span_first + span_count].tolist()
+        return [(start, packed & _SIZE, bool(packed & _HAS_ESCAPES)) for start, packed in spans if packed & _IS_IMAGE]
+
+    def _spans(self) -> npt.NDArray[np.uint32]:
+        file = self._file()
+        begin, end = int(file["spans"]), int(file["spans"]) + int(file["span_count"]) * _SPAN_BYTES
+        return self._bytes[begin:end].view(np.uint32).reshape(-1, 2)
 
     def first_strings(self, rows: npt.NDArray[np.int64]) -> tuple[list[int], list[int]]:
         """Give where the first string of known rows begins in the file, and where it stops, without its quotes."""

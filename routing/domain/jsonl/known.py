@@ -8,17 +8,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from catalog.domain.records import Endpoint
+from routing.domain.estimate.images import HEADER_CHARACTERS, ImagePart
 from routing.domain.estimate.tokens import RowExtras
 from routing.domain.jsonl import fast
-from routing.domain.jsonl.compiled import KNOWN, PLAIN, Columns, Machine
+from routing.domain.jsonl.compiled import HAS_IMAGES, KNOWN, PLAIN, Columns, Machine
 from routing.domain.jsonl.rare import RawTexts
 from routing.domain.jsonl.table import FileLimits, RowTable
+from routing.domain.jsonl.texts import image_part
 from routing.domain.parameters.needs import PlainRow
 
 # by the bits of rows.c
@@ -29,6 +31,8 @@ _ROLE_BITS = 3
 # with more rows than this share unknown, reading them apart saves nothing
 _UNKNOWN_PERCENT = 50
 _LINE_FEED = b"\n"
+# before the comma of a data URI
+_HEAD_BYTES = 1_024
 
 Rows = npt.NDArray[np.int64]
 
@@ -123,11 +127,9 @@ def read_rows(body: bytes, limits: FileLimits, machine: Machine) -> KnownTable |
 
 
 def _read_extras(known: KnownTable) -> bool:
-    """Look at tools and at the shapes of answers, each text once; False where one must be judged to the letter."""
+    """Look at images, tools and the shapes of answers, each text once; False where one must be judged to the letter."""
     columns = known.columns
     rows = np.flatnonzero(columns["tools_bytes"] | columns["shape_bytes"])
-    if not len(rows):
-        return True
     tools = RawTexts(name="tools", endpoint=known.endpoint)
     shapes = RawTexts(name=_SHAPES.get(known.endpoint, ""), endpoint=known.endpoint)
     rows_with: dict[bytes, list[int]] = {}
@@ -151,10 +153,23 @@ def _read_extras(known: KnownTable) -> bool:
             rows_with.setdefault(texts[1], []).append(row)
         if extras.tools or extras.has_schema:
             known.extras[row] = extras
+    for row in np.flatnonzero(columns["flags"] & HAS_IMAGES).tolist():
+        found = known.machine.images(int(columns["span_first"][row]), int(columns["span_count"][row]))
+        images = tuple(_image(known.body, *each) for each in found)
+        known.extras[row] = replace(known.extras.get(row, RowExtras()), images=images)
     for text, own in rows_with.items():
         (schema,) = shapes.known(text).schemas
         known.machine.add_string(own, schema)
     return True
+
+
+def _image(body: bytes, start: int, length: int, is_low: bool) -> ImagePart:  # noqa: FBT001 -- as the machine has it
+    """Give an image; of its address no more is looked at than may tell a size."""
+    has_short_head = b"," in body[start : start + min(length, _HEAD_BYTES)]
+    looked_at_bytes = min(length, _HEAD_BYTES + HEADER_CHARACTERS) if has_short_head else length
+    # a character that is cut through lies behind all that is looked at
+    url = body[start : start + looked_at_bytes].decode(errors="ignore")
+    return image_part(url, "low" if is_low else None)
 
 
 def _with_rest(known: KnownTable, limits: FileLimits) -> KnownTable | None:

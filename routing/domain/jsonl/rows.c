@@ -24,7 +24,7 @@
 #define MOST_CHOICES 128
 #define EMBEDDED_BYTES 131072
 
-enum { KNOWN = 1, PLAIN = 2 };
+enum { KNOWN = 1, PLAIN = 2, HAS_IMAGES = 4 };
 enum { CHAT = 1, RESPONSES = 2, EMBEDDINGS = 4 };
 
 typedef const uint8_t *Text;
@@ -43,11 +43,12 @@ typedef struct {
   double temperature;
 } Pattern;
 
-/* A string between its quotes. Where an answer's shape is given, the row's last one is for the caller to fill: it
+/* A string between its quotes; an image's address, which is not weighed, has a sign of its detail in place of the
+   escapes, which it may not have. Where an answer's shape is given, the row's last one is for the caller to fill: it
    begins at -1 as long as it is none. */
 typedef struct {
   int32_t start;
-  uint32_t size : 31, has_escapes : 1;
+  uint32_t size : 30, is_image : 1, has_escapes : 1;
 } Span;
 
 typedef struct {
@@ -289,6 +290,43 @@ static bool add_span(File *file, Text start, Text end, bool has_escapes) {
   return true;
 }
 
+/* Take the object that holds an image's address, and maybe a detail; keep the address. */
+static Text past_image(File *file, Text at) {
+  enum { HAS_URL = 1, HAS_DETAIL = 2 };
+  int seen = 0;
+  Text start = NULL;
+  uint32_t size = 0;
+  bool is_low = false;
+  if (*at++ != '{') return NULL;
+  for (;;) {
+    Text key, value;
+    uint32_t key_size, value_size;
+    at = past_key(past_blanks(at), &key, &key_size);
+    if (!at) return NULL;
+    if (IS(key, key_size, "url") && !(seen & HAS_URL)) {
+      seen |= HAS_URL;
+      at = past_name(at, &start, &size);
+    } else if (IS(key, key_size, "detail") && !(seen & HAS_DETAIL)) {
+      seen |= HAS_DETAIL;
+      at = past_name(at, &value, &value_size);
+      if (!at) return NULL;
+      is_low = IS(value, value_size, "low");
+      if (!is_low && !IS(value, value_size, "auto") && !IS(value, value_size, "high")) return NULL;
+    } else {
+      return NULL;
+    }
+    if (!at) return NULL;
+    at = past_blanks(at);
+    if (*at != ',') break;
+    at++;
+  }
+  if (*at != '}' || !start) return NULL;
+  if (!same(start, "https://", 8) && !same(start, "http://", 7) && !same(start, "data:image/", 11)) return NULL;
+  if (!add_span(file, start, start + size, is_low)) return NULL;
+  file->spans[file->span_count - 1].is_image = 1;
+  return at + 1;
+}
+
 static int role_of(Text at, uint32_t size) {
   if (IS(at, size, "user")) return 1;
   if (IS(at, size, "assistant")) return 2;
@@ -299,13 +337,14 @@ static int role_of(Text at, uint32_t size) {
   return 0;
 }
 
-enum { HAS_ROLE = 1, HAS_CONTENT = 2, HAS_TYPE = 4 };
+enum { HAS_ROLE = 1, HAS_CONTENT = 2, HAS_TYPE = 4, HAS_IMAGE = 8 };
 
-/* Read a content in parts that are all texts. */
-static Text past_parts(File *file, Text at) {
+/* Read a content in parts that are texts and images. */
+static Text past_parts(File *file, Row *row, Text at) {
   if (*at++ != '[') return NULL;
   for (;;) {
     int seen = 0;
+    bool is_image = false;
     at = past_blanks(at);
     if (*at++ != '{') return NULL;
     for (;;) {
@@ -316,7 +355,14 @@ static Text past_parts(File *file, Text at) {
       if (IS(key, size, "type") && !(seen & HAS_TYPE)) {
         seen |= HAS_TYPE;
         at = past_name(at, &value, &value_size);
-        if (!at || !IS(value, value_size, "text")) return NULL;
+        if (!at) return NULL;
+        is_image = IS(value, value_size, "image_url");
+        if (!is_image && !IS(value, value_size, "text")) return NULL;
+      } else if (IS(key, size, "image_url") && !(seen & HAS_IMAGE)) {
+        seen |= HAS_IMAGE;
+        row->flags |= HAS_IMAGES;
+        at = past_image(file, at);
+        if (!at) return NULL;
       } else if (IS(key, size, "text") && !(seen & HAS_CONTENT) && *at == '"') {
         bool has_escapes;
         seen |= HAS_CONTENT;
@@ -330,15 +376,15 @@ static Text past_parts(File *file, Text at) {
       if (*at != ',') break;
       at++;
     }
-    if (*at != '}' || seen != (HAS_TYPE | HAS_CONTENT)) return NULL;
+    if (*at != '}' || seen != (HAS_TYPE | (is_image ? HAS_IMAGE : HAS_CONTENT))) return NULL;
     at = past_blanks(at + 1);
     if (*at == ']') return at + 1;
     if (*at++ != ',') return NULL;
   }
 }
 
-/* Read one message: role and content, a string or parts of text; `type` where it may be. */
-static Text past_message(File *file, Text at, bool *has_type, bool *has_parts, int *role, bool *is_text) {
+/* Read one message: role and content, a string or parts; `type` where it may be. */
+static Text past_message(File *file, Row *row, Text at, bool *has_type, bool *has_parts, int *role, bool *is_text) {
   int seen = 0;
   if (*at++ != '{') return NULL;
   for (;;) {
@@ -362,7 +408,7 @@ static Text past_message(File *file, Text at, bool *has_type, bool *has_parts, i
         at = end + 1;
       } else {
         *has_parts = true;
-        at = past_parts(file, at);
+        at = past_parts(file, row, at);
         if (!at) return NULL;
       }
     } else if (IS(key, size, "type")) {
@@ -389,7 +435,7 @@ static Text past_messages(File *file, Row *row, Text at, bool *has_type, bool *h
   if (*at++ != '[') return NULL;
   for (;;) {
     int role = 0;
-    at = past_message(file, past_blanks(at), has_type, has_parts, &role, is_text);
+    at = past_message(file, row, past_blanks(at), has_type, has_parts, &role, is_text);
     if (!at) return NULL;
     if (row->message_count < ROLES) roles |= (uint64_t)role << 3 * row->message_count;
     row->message_count++;
@@ -654,7 +700,7 @@ static Text past_row(File *file, Row *row, Text at) {
     if (!text.size || text.size > EMBEDDED_BYTES - 2) return NULL;
     row->message_count = 0;
   }
-  row->flags = KNOWN;
+  row->flags |= KNOWN;
   if (row->endpoint == CHAT && body.is_plain && body.pattern.roles) {
     row->pattern = pattern_index(file, &body.pattern);
     if (row->pattern >= 0) row->flags |= PLAIN;
@@ -830,7 +876,7 @@ EXPORT("weigh_rows") void weigh_rows(void) {
     Sum sum = {.weights = file->weights};
     for (int32_t span = row->span_first; span < row->span_first + row->span_count; span++) {
       const Span *text = &file->spans[span];
-      if (text->start < 0) continue;
+      if (text->start < 0 || text->is_image) continue;
       add_byte(&sum, 0);
       (text->has_escapes ? add_escaped : add_plain)(&sum, file->body + text->start, text->size);
       add_byte(&sum, 0);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import random
@@ -230,6 +231,16 @@ def test_mutated_files_get_the_same_verdict_on_both_paths() -> None:
     assert 500 < accepted < 4_500
 
 
+PNG = (
+    "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\2\0\0\0\3\0" + b"\0" * 90).decode()
+)
+LONG_HEADED = PNG.replace(";base64", f";x={'x' * 1_100};base64")
+
+
+def image(url: str, **other: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url, **other}}
+
+
 # rows of the shapes that the compiled pass knows, each text at another distance from where 16 bytes are read at once
 KNOWN_SEEDS = [
     jsonl(*(row(f"{'i' * shift}{shift}", max_tokens=shift + 1) for shift in range(17))),
@@ -279,6 +290,11 @@ KNOWN_SEEDS = [
         ),
         row("z2", url="/v1/responses", input="q", text={"format": {"type": "text"}}, instructions="i", store=True),
         row("z3", url="/v1/responses", input=[{"role": "user", "content": [{"type": "text", "text": "q"}]}]),
+    ),
+    jsonl(
+        row("i", messages=[{"role": "user", "content": [{"type": "text", "text": "a"}, image("https://a.b/c.png")]}]),
+        row("j", messages=[{"role": "user", "content": [image(PNG, detail="low"), image(PNG, detail="auto")]}]),
+        row("k", messages=[{"role": "user", "content": [image(LONG_HEADED)]}], tools=[{"type": "function"}]),
     ),
     jsonl(row("m"), row("n")).replace(b"max_tokens", b"max_completion_tokens"),
 ]
