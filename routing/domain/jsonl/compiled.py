@@ -134,10 +134,12 @@ class Machine:
         spans[places, 0] = begin - self._body_begin
         spans[places, 1] = len(text) | (_HAS_ESCAPES if b"\\" in text else 0)
 
-    def images(self, span_first: int, span_count: int) -> list[tuple[int, int, bool]]:
-        """Give of each image among a row's spans where its address begins in the body, its bytes, and if it is low."""
-        spans = self._spans()[span_first : span_first + span_count].tolist()
-        return [(start, packed & _SIZE, bool(packed & _HAS_ESCAPES)) for start, packed in spans if packed & _IS_IMAGE]
+    def images(self) -> tuple[npt.NDArray[np.int64], list[tuple[int, int, bool]]]:
+        """Give the spans that are images' addresses: their places among all, where in the body, bytes, and if low."""
+        spans = self._spans()
+        places = np.flatnonzero(spans[:, 1] & _IS_IMAGE)
+        found = [(start, packed & _SIZE, bool(packed & _HAS_ESCAPES)) for start, packed in spans[places].tolist()]
+        return places, found
 
     def _spans(self) -> npt.NDArray[np.uint32]:
         file = self._file()

@@ -31,6 +31,8 @@ _ROLE_BITS = 3
 # with more rows than this share unknown, reading them apart saves nothing
 _UNKNOWN_PERCENT = 50
 _LINE_FEED = b"\n"
+# an address as short as this is looked at once
+_REMEMBERED_BYTES = 256
 # before the comma of a data URI
 _HEAD_BYTES = 1_024
 
@@ -153,14 +155,29 @@ def _read_extras(known: KnownTable) -> bool:
             rows_with.setdefault(texts[1], []).append(row)
         if extras.tools or extras.has_schema:
             known.extras[row] = extras
-    for row in np.flatnonzero(columns["flags"] & HAS_IMAGES).tolist():
-        found = known.machine.images(int(columns["span_first"][row]), int(columns["span_count"][row]))
-        images = tuple(_image(known.body, *each) for each in found)
-        known.extras[row] = replace(known.extras.get(row, RowExtras()), images=images)
+    if (columns["flags"] & HAS_IMAGES).any():
+        _read_images(known)
     for text, own in rows_with.items():
         (schema,) = shapes.known(text).schemas
         known.machine.add_string(own, schema)
     return True
+
+
+def _read_images(known: KnownTable) -> None:
+    """Add images to their rows' extras."""
+    spans, found = known.machine.images()
+    # rows that are not known have no spans, and begin where the next one does
+    rows = np.searchsorted(known.columns["span_first"], spans, side="right") - 1
+    seen: dict[tuple[bytes, bool], ImagePart] = {}
+    images: dict[int, list[ImagePart]] = {}
+    for row, (start, length, is_low) in zip(rows.tolist(), found, strict=True):
+        key = known.body[start : start + min(length, _REMEMBERED_BYTES + 1)], is_low
+        image = seen.get(key) or _image(known.body, start, length, is_low)
+        if length <= _REMEMBERED_BYTES:
+            seen[key] = image
+        images.setdefault(row, []).append(image)
+    for row, own in images.items():
+        known.extras[row] = replace(known.extras.get(row, RowExtras()), images=tuple(own))
 
 
 def _image(body: bytes, start: int, length: int, is_low: bool) -> ImagePart:  # noqa: FBT001 -- as the machine has it
