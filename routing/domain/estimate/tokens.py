@@ -213,8 +213,11 @@ def _extras(facts: RowFacts, rules: ModelRules) -> tuple[TokenCounts, TokenCount
     costs: dict[bytes, ToolCost] = {}
     schema_constant, schema_bound = schema_constants(rules.vocabulary)
     for position, extras in facts.extras.items():
-        given[position] += extras.listed_tokens + sum(estimated_image_tokens(image, rule) for image in extras.images)
-        bound[position] += extras.listed_tokens + sum(ceiling_image_tokens(image, rule) for image in extras.images)
+        if extras.images or extras.listed_tokens:
+            given[position] += extras.listed_tokens + sum(
+                estimated_image_tokens(image, rule) for image in extras.images
+            )
+            bound[position] += extras.listed_tokens + sum(ceiling_image_tokens(image, rule) for image in extras.images)
         if extras.tools:
             cost = costs.get(extras.tools_key)
             if cost is None:
