@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from accounts.models import Membership, Organisation, StaffRole, User
 from billing.models import Receipt
+from billing.reconciliation.selectors import break_by_id, invoice_by_id, invoices
 from billing.selectors import receipt_by_id, receipts
 from billing.views.shown import may_read_a_receipt, may_read_money
 from catalog.selectors import lanes_overview
@@ -63,6 +64,8 @@ def hits(text: str, *, user: User, membership: Membership | None) -> tuple[HitGr
         groups += [_own_batches(text, membership), _own_receipts(text, membership)]
     if user.staff_role != StaffRole.NONE:
         groups += [_any_batches(text), _lanes(text), _customers(text)]
+    if user.staff_role in _READERS_OF_INVOICES:
+        groups.append(_invoices(text))
     return tuple(group for group in groups if group.hits)
 
 
@@ -104,12 +107,27 @@ def _delivery_page(text: str, _user: User, membership: Membership | None) -> str
     return reverse("webhooks:delivery-detail", args=[delivery_by_id(_own(membership), text).public_id])
 
 
+def _invoice_page(text: str, user: User, _membership: Membership | None) -> str | None:
+    if user.staff_role not in _READERS_OF_INVOICES:
+        return None
+    return reverse("reconciliation:invoice-detail", args=[invoice_by_id(text).public_id])
+
+
+def _break_page(text: str, user: User, _membership: Membership | None) -> str | None:
+    if user.staff_role not in _READERS_OF_INVOICES:
+        return None
+    return reverse("reconciliation:break-detail", args=[break_by_id(text).public_id])
+
+
+_READERS_OF_INVOICES = frozenset({StaffRole.FINANCE, StaffRole.OPERATOR, StaffRole.SUPERADMIN})
 _PAGES: dict[str, Callable[[str, User, Membership | None], str | None]] = {
     "qt_": _quote_page,
     "batch_": _batch_page,
     "rcpt_": _receipt_page,
     "whe_": _endpoint_page,
     "dlv_": _delivery_page,
+    "inv_": _invoice_page,
+    "brk_": _break_page,
 }
 
 
@@ -150,6 +168,20 @@ def _own_receipts(text: str, membership: Membership) -> HitGroup:
                 detail=receipt.batch_public_id,
             )
             for receipt in found
+        ),
+    )
+
+
+def _invoices(text: str) -> HitGroup:
+    return HitGroup(
+        label="Provider invoices",
+        hits=tuple(
+            Hit(
+                url=reverse("reconciliation:invoice-detail", args=[invoice.public_id]),
+                name=f"{invoice.provider_account}, {invoice.period:%B %Y}",
+                detail=invoice.number or invoice.public_id,
+            )
+            for invoice in invoices(text=text)[:HITS_MAX_COUNT]
         ),
     )
 

@@ -16,6 +16,7 @@ from accounts.services.limits import set_limits
 from billing.adjustments.selectors import organisation_named
 from billing.books.forms import WalletFilterForm
 from billing.books.overview import finance_overview
+from billing.reconciliation.views.shown import reconciliation_overview
 from console.customers import CustomerRow, customer_page
 from ground import clock
 from ground.errors import InvalidRequest, NotFound
@@ -107,5 +108,9 @@ def finance_page(request: HttpRequest, _user: User) -> HttpResponse:
     return render(
         request,
         "console/finance_overview.html",
-        {"active_nav": "finance-overview", "overview": finance_overview(clock.now())},
+        {
+            "active_nav": "finance-overview",
+            "overview": finance_overview(clock.now()),
+            "reconciliation": reconciliation_overview(clock.now()),
+        },
     )

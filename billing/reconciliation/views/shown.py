@@ -16,10 +16,11 @@ from billing.reconciliation.models import (
     FileState,
     InvoiceFile,
     MatchState,
+    Period,
     PeriodState,
     ProviderInvoice,
 )
-from billing.reconciliation.selectors import Headline
+from billing.reconciliation.selectors import Headline, headline
 
 KIND_WORDS: Final = {
     BreakKind.DUPLICATE_RECEIPT: "Twice in our books",
@@ -136,20 +137,20 @@ class HeadlineCards:
     undecided_days: int
 
 
-def headline_cards(headline: Headline, at: datetime) -> HeadlineCards:
+def headline_cards(found: Headline, at: datetime) -> HeadlineCards:
     """Give the cards; sizes are rounded once each."""
     return HeadlineCards(
-        headline=headline,
-        whole_micro_usd=round_pico_to_micro(headline.whole_pico_usd),
-        exact_micro_usd=round_pico_to_micro(headline.exact_pico_usd),
-        explained_micro_usd=round_pico_to_micro(headline.explained_pico_usd),
-        unexplained_micro_usd=round_pico_to_micro(headline.unexplained_pico_usd),
-        waiting_micro_usd=round_pico_to_micro(headline.waiting_pico_usd),
-        invoiced_micro_usd=round_pico_to_micro(headline.invoiced_pico_usd),
-        ours_micro_usd=round_pico_to_micro(headline.ours_pico_usd),
-        difference_micro_usd=round_pico_to_micro(headline.difference_pico_usd),
-        unexplained_days=_days(headline.oldest_unexplained_at, at),
-        undecided_days=_days(headline.oldest_undecided_at, at),
+        headline=found,
+        whole_micro_usd=round_pico_to_micro(found.whole_pico_usd),
+        exact_micro_usd=round_pico_to_micro(found.exact_pico_usd),
+        explained_micro_usd=round_pico_to_micro(found.explained_pico_usd),
+        unexplained_micro_usd=round_pico_to_micro(found.unexplained_pico_usd),
+        waiting_micro_usd=round_pico_to_micro(found.waiting_pico_usd),
+        invoiced_micro_usd=round_pico_to_micro(found.invoiced_pico_usd),
+        ours_micro_usd=round_pico_to_micro(found.ours_pico_usd),
+        difference_micro_usd=round_pico_to_micro(found.difference_pico_usd),
+        unexplained_days=_days(found.oldest_unexplained_at, at),
+        undecided_days=_days(found.oldest_undecided_at, at),
     )
 
 
@@ -247,3 +248,14 @@ def bucket_row(bucket: Bucket) -> BucketRow:
 def rate_of(pico_usd: int, tokens: int | None) -> int | None:
     """Give pico-USD a token, which is micro-USD per million tokens, to the nearest whole; None without tokens."""
     return (2 * pico_usd + tokens) // (2 * tokens) if tokens else None
+
+
+def reconciliation_overview(at: datetime) -> dict[str, Any]:
+    """Give what finance's first page says of the months that are not closed."""
+    closed = Period.objects.filter(state=PeriodState.CLOSED).values("month")
+    return {
+        "cards": headline_cards(headline(ProviderInvoice.objects.exclude(period__in=closed)), at),
+        "span": "months not closed",
+        "pending_count": Break.objects.filter(state=BreakState.PENDING).count(),
+        "closing_count": Period.objects.filter(state=PeriodState.CLOSING).count(),
+    }
