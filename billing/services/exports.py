@@ -38,6 +38,8 @@ from ground.leases import Lease, LeaseLost, claim, moving_on, unless_lost
 from ground.wake import wake
 
 _log = logging.getLogger(__name__)
+# Of one organisation, or of the house: nobody needs more at once, and each takes a worker.
+_UNFINISHED_MAX: Final = 10
 _COUNTED_MAX: Final = 100_000_000
 _PROCESSES_MAX: Final = 5
 _SECONDS_BETWEEN_TICKS: Final = 1.0
@@ -76,6 +78,11 @@ def create_export(
         InvalidRequest: It cannot be exported so; says which part.
     """
     at = clock.now()
+    unfinished = Export.objects.filter(organisation=organisation, due_at__isnull=False)
+    if unfinished.count() >= _UNFINISHED_MAX:
+        raise InvalidRequest(
+            f"{_UNFINISHED_MAX} exports are not finished yet: wait for one, or cancel it.", code="too_many_exports"
+        )
     export = Export(
         public_id=new_public_id("exp_", at),
         organisation=organisation,

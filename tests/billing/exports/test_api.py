@@ -13,6 +13,7 @@ from django.test import Client
 from accounts.domain.staff_scopes import StaffScope
 from accounts.models import Organisation, StaffRole
 from accounts.services.organisations import create_api_key
+from billing.exports.models import Export
 from tests.billing.kit import AT, make_organisation
 from tests.billing.reconciliation.test_finance_api import ask, key_of
 from tests.routing.pages.scenes import staff
@@ -56,6 +57,24 @@ def test_an_export_is_made_listed_and_downloaded_with_its_hash(customer: Organis
     assert again["sha256"] == made["sha256"]
     newer = program.client.get(f"/v1/exports?limit=1&after={again['id']}").json()
     assert ([each["id"] for each in newer["data"]], newer["has_more"]) == ([made["id"]], False)
+
+
+def test_a_repeated_call_with_its_key_is_the_same_export(customer: Organisation) -> None:
+    client = Program(customer).client
+    made = [
+        client.post(
+            "/v1/exports",
+            json.dumps({"kind": "receipts"}),
+            content_type="application/json",
+            headers={"Idempotency-Key": "month-end"},
+        ).json()
+        for _ in range(2)
+    ]
+    assert made[0] == made[1]
+    assert Export.objects.count() == 1
+    answer = client.get(f"/v1/exports/{made[0]['id']}/content")
+    answer.close()
+    assert answer.status_code == 200
 
 
 def test_focus_comes_with_its_metadata(customer: Organisation) -> None:

@@ -17,7 +17,7 @@ from billing.exports.reading import file_of
 from billing.services import exports
 from billing.services.exports import ExportWish, cancel_export, create_export, sweep_exports, write_next_export
 from ground.blobs import read_blob
-from ground.errors import NotFound
+from ground.errors import InvalidRequest, NotFound
 from tests.harness.clock import Clock
 
 WISH = ExportWish(kind="receipts", file_format="csv")
@@ -119,6 +119,15 @@ def test_a_cancelled_export_leaves_nothing_though_it_is_being_written(
     assert (export.state, export.row_count, blobs()) == ("cancelled", None, [])
     assert not cancel_export(export)
     assert not write_next_export()
+
+
+def test_nobody_fills_the_queue(large: Organisation) -> None:
+    for _ in range(10):
+        create_export(large, WISH)
+    with pytest.raises(InvalidRequest, match="not finished yet"):
+        create_export(large, WISH)
+    write_next_export()
+    assert create_export(large, WISH).state == "queued"
 
 
 def test_a_row_that_breaks_a_rule_fails_the_export(large: Organisation, monkeypatch: pytest.MonkeyPatch) -> None:
