@@ -261,7 +261,11 @@ class UnpricedQuoteOut(Schema):
 
 
 class BatchLaneOut(Schema):
-    """One sub-lane of a batch."""
+    """One sub-lane of a batch.
+
+    `reason` says why it waits; where its lane is full with the place in line, as in
+    `enqueued_tokens_limit: place 2 in line`, which changes while it waits.
+    """
 
     lane_id: str
     model: str

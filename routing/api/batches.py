@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
@@ -80,7 +81,7 @@ def create_batch(request: HttpRequest, body: BatchCreate) -> HttpResponse:
 def _answer(accepted: AcceptedBatch) -> HttpResponse:
     # Before its file is priced it has none.
     sub_lanes = [] if accepted.batch.status == BatchStatus.VALIDATING else sub_lanes_of(accepted.batch)
-    response = json_answer(batch_object(accepted.batch, sub_lanes))
+    response = json_answer(batch_object(accepted.batch, sub_lanes, places_in_line(sub_lanes)))
     if accepted.is_replay:
         response["idempotent-replayed"] = "true"
     return response
@@ -92,7 +93,8 @@ def list_batches(request: HttpRequest, after: str | None = None, limit: int = PA
     chosen = batch_choice(request.GET)
     page = batch_page(organisation=caller_of(request).organisation, after=after, limit=limit, chosen=chosen)
     sub_lanes = sub_lanes_of_batches(page.batches)
-    data = [batch_object(batch, sub_lanes[batch.pk]) for batch in page.batches]
+    places = places_in_line(chain.from_iterable(sub_lanes.values()))
+    data = [batch_object(batch, sub_lanes[batch.pk], places) for batch in page.batches]
     return json_answer(
         {
             "object": "list",
@@ -108,7 +110,8 @@ def list_batches(request: HttpRequest, after: str | None = None, limit: int = PA
 def get_batch(request: HttpRequest, batch_id: str) -> HttpResponse:
     """Give one batch."""
     batch = batch_by_id(organisation=caller_of(request).organisation, public_id=batch_id)
-    return json_answer(batch_object(batch, sub_lanes_of(batch)))
+    sub_lanes = sub_lanes_of(batch)
+    return json_answer(batch_object(batch, sub_lanes, places_in_line(sub_lanes)))
 
 
 @router.post("/{batch_id}/cancel", response={200: BatchOut, **errors_of(400, 404)})
@@ -117,7 +120,8 @@ def cancel(request: HttpRequest, batch_id: str) -> HttpResponse:
     organisation = caller_of(request).organisation
     cancel_batch(organisation=organisation, public_id=batch_id)
     batch = batch_by_id(organisation=organisation, public_id=batch_id)
-    return json_answer(batch_object(batch, sub_lanes_of(batch)))
+    sub_lanes = sub_lanes_of(batch)
+    return json_answer(batch_object(batch, sub_lanes, places_in_line(sub_lanes)))
 
 
 @router.post("/{batch_id}/retry", response={202: UnpricedQuoteOut, **errors_of(400, 404)})
@@ -247,8 +251,11 @@ def _missing(param: str, message: str) -> InvalidRequest:
     return InvalidRequest(message, code="missing_required_parameter", param=param)
 
 
-def batch_object(batch: Batch, sub_lanes: list[SubLane]) -> dict[str, Any]:
-    """Give OpenAI's batch object with our fields; no id issued by a provider is in it."""
+def batch_object(batch: Batch, sub_lanes: Sequence[SubLane], places: Mapping[int, int]) -> dict[str, Any]:
+    """Give OpenAI's batch object with our fields; no id issued by a provider is in it.
+
+    ``places`` are those of sub-lanes that wait for room, by their key.
+    """
     slugs = {sub_lane.model_slug for sub_lane in sub_lanes}
     return {
         "id": batch.public_id,
@@ -280,15 +287,10 @@ def batch_object(batch: Batch, sub_lanes: list[SubLane]) -> dict[str, Any]:
         "quote_id": batch.quote_id,
         "retry_of": batch.retry_of or None,
         "files_deleted_at": _unix(batch.files_deleted_at),
-        "lanes": _lanes(sub_lanes),
+        "lanes": [_lane(sub_lane, places.get(sub_lane.pk)) for sub_lane in sub_lanes],
         "receipt_id": batch.receipt_id or None,
         "charge_micro_usd": batch.charge_micro_usd,
     }
-
-
-def _lanes(sub_lanes: Sequence[SubLane]) -> list[dict[str, Any]]:
-    places = places_in_line(sub_lanes)
-    return [_lane(sub_lane, places.get(sub_lane.pk)) for sub_lane in sub_lanes]
 
 
 def _lane(sub_lane: SubLane, place: int | None) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -84,18 +84,29 @@ def call_line(job: ProviderJob) -> None:
             wake("routing.submit_jobs")
 
 
-def places_in_line(sub_lanes: Sequence[SubLane]) -> dict[int, int]:
-    """Give the place (from 1) in its lane's line of each sub-lane that waits for room there, by the sub-lane's key."""
+def places_in_line(sub_lanes: Iterable[SubLane]) -> dict[int, int]:
+    """Give the place (from 1) in its lane's line of each sub-lane that waits for room there, by the sub-lane's key.
+
+    As many queries as lanes that are waited for, and one.
+    """
+    waiting = {
+        each.pk: each
+        for each in sub_lanes
+        if each.state == SubLaneState.WAITING and each.reason == ENQUEUED_TOKENS_LIMIT
+    }
+    if not waiting:
+        return {}
+    own = ProviderJob.objects.filter(_WAITS_FOR_ROOM, sub_lane__in=waiting)
+    lines: dict[str, dict[int, int]] = {}
     places: dict[int, int] = {}
-    for sub_lane in sub_lanes:
-        if sub_lane.state != SubLaneState.WAITING or sub_lane.reason != ENQUEUED_TOKENS_LIMIT:
-            continue
-        own = dict(ProviderJob.objects.filter(_WAITS_FOR_ROOM, sub_lane=sub_lane).values_list("pk", "account_id"))
-        for account_id in set(own.values()):
-            line = enumerate(_line(account_id, sub_lane), start=1)
-            found = next((place for place, piece in line if piece.job_id in own), None)
-            if found is not None:
-                places[sub_lane.pk] = min(found, places.get(sub_lane.pk, found))
+    for job_id, sub_lane_id, account_id in own.values_list("pk", "sub_lane_id", "account_id"):
+        queue = _queue(account_id, waiting[sub_lane_id])
+        if queue not in lines:
+            line = _line(account_id, waiting[sub_lane_id])
+            lines[queue] = {piece.job_id: place for place, piece in enumerate(line, start=1)}
+        place = lines[queue].get(job_id)
+        if place is not None:
+            places[sub_lane_id] = min(place, places.get(sub_lane_id, place))
     return places
 
 
