@@ -17,7 +17,14 @@ from ground.errors import NotFound
 from routing.domain.accuracy import INPUT_ERRORS, OUTPUT_ERRORS, absolute_percentile_ppm, bias_ppm
 from routing.domain.learning.spreads import Scale
 from routing.domain.learning.states import HouseState
-from routing.models import GroupAccuracy, LearnedScope, LearnedState, LearnedStateVersion, LearningDecision
+from routing.models import (
+    GroupAccuracy,
+    LearnedScope,
+    LearnedState,
+    LearnedStateVersion,
+    LearningDecision,
+    TableInTheMaking,
+)
 
 _P95_PER_MILLE = 950
 # Whose rows are looked at for the 95th percentile: the newest. All of a year would be a hundred million buckets.
@@ -52,6 +59,8 @@ class LearnedOfModel:
     drifted_at: int
     recent_error_ppm: int
     recent_row_count: int
+    # The learned table that its rows are counted by; 0: the catalog's.
+    table_version: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,16 +171,21 @@ def _learned(row: LearnedState) -> LearnedOfModel:
         drifted_at=state.drifted_at,
         recent_error_ppm=state.recent_error_ppm,
         recent_row_count=state.recent_row_count,
+        table_version=state.table_version,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningHistory:
-    """What was learned of one model, its newest versions and decisions, newest first."""
+    """What was learned of one model, its newest versions and decisions, newest first.
+
+    ``table_row_count`` are the rows towards its next table; None where its vocabulary is public, or nothing settled.
+    """
 
     learned: LearnedOfModel
     versions: tuple[LearnedStateVersion, ...]
     decisions: tuple[LearningDecision, ...]
+    table_row_count: int | None
 
 
 def learning_history(model_slug: str) -> LearningHistory:
@@ -191,4 +205,7 @@ def learning_history(model_slug: str) -> LearningHistory:
         learned=_learned(row),
         versions=tuple(versions[:_VERSIONS_SHOWN]),
         decisions=tuple(decisions.order_by("-decided_at", "-pk")[:_DECISIONS_SHOWN]),
+        table_row_count=TableInTheMaking.objects.filter(model_slug=model_slug)
+        .values_list("row_count", flat=True)
+        .first(),
     )

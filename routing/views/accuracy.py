@@ -132,6 +132,7 @@ def _history(history: LearningHistory) -> dict[str, Any]:
             for version in history.versions
         ],
         "decisions": history.decisions,
+        "table_row_count": history.table_row_count,
     }
 
 

@@ -19,7 +19,7 @@ from accounts.models import User
 from catalog.selectors import current_catalog
 from ground import clock as ground_clock
 from ground.errors import InvalidRequest
-from routing.accuracy import accuracy_board, learned_of_models
+from routing.accuracy import accuracy_board, learned_of_models, learning_history
 from routing.domain.estimate.tables import WEIGHT_SCALE, vocabulary_named
 from routing.domain.estimate.weights import prepare_texts, weigh_rows
 from routing.domain.jsonl import fast
@@ -352,6 +352,8 @@ def test_a_vocabulary_that_is_not_public_gets_a_table_of_its_own(school: School)
         assert learn_from_next_batch()
     table = LearnedTable.objects.get()
     assert table.own_error_ppm < table.used_error_ppm * 0.9
+    history = learning_history(CLOSED)
+    assert (history.learned.table_version, history.table_row_count) == (table.version, 500)
     learned = error(99)
     assert learned < 0.045
     assert learned < first / 2
