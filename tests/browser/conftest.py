@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 from pytest_django.fixtures import Settings
@@ -33,7 +32,6 @@ _ARGUMENTS = [
 ]
 POLL_MS = 200
 OpenPage = Callable[[Viewer], Watched]
-NewWorld = Callable[[], World]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -84,21 +82,13 @@ def world(tenant: Tenant, simulator: RunningSimulator, clock: Clock) -> World:
     return World(tenant, simulator, clock)
 
 
-@pytest.fixture
-def new_world(superuser_connection: psycopg.Connection, simulator: RunningSimulator) -> Iterator[NewWorld]:
-    """Make one world after another, each in a database that is clean again."""
-    clocks: list[Clock] = []
-
-    def make() -> World:
-        superuser_connection.execute("SELECT harness.reset()")
-        use_simulator(simulator.base_url)
-        clocks.append(Clock(superuser_connection))
-        clocks[-1].restore()
-        return World(make_tenant(), simulator, clocks[-1])
-
-    yield make
-    for clock in clocks:
-        clock.restore()
+@pytest.fixture(scope="session")
+def titles(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A folder that all processes of the run share: each title's page, by the title's hash."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "titles"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture
