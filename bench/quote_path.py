@@ -7,6 +7,7 @@ view behind the same server and middleware.
 from __future__ import annotations
 
 import http.client
+import time
 
 import orjson
 
@@ -40,12 +41,19 @@ def _measure(product: Product, name: str, body: bytes) -> None:
         product.quote(connection, body)
     floor_spans: list[float] = []
     client_spans: list[float] = []
+    cpu_seconds, floor_cpu_ns = -product.cpu_seconds(), 0
     for _ in range(_CALL_COUNT if len(body) < _LARGE_BYTES else _LARGE_CALL_COUNT):
+        floor_cpu_ns -= time.thread_time_ns()
         floor_spans += spans_ms(floor, count=1, warm_up_count=0)
+        floor_cpu_ns += time.thread_time_ns()
         client_spans += spans_ms(lambda: server.append(product.quote(connection, body)), count=1, warm_up_count=0)
+    cpu_seconds += product.cpu_seconds()
     floor_name = "orjson.loads a line"
     show(f"quote, server: {name}", server, floor_spans, floor_name=floor_name)
     show(f"quote, client: {name}", client_spans, floor_spans, floor_name=floor_name)
+    # What neighbours on the machine disturb least.
+    cpu_ms, floor_cpu_ms = cpu_seconds / len(server) * 1_000, floor_cpu_ns / len(server) / 1e6
+    print(f"{f'quote, processor time: {name}':<44} mean {cpu_ms:7.2f} ms = {cpu_ms / floor_cpu_ms:5.2f} x")
 
 
 def _measure_one_row(product: Product, body: bytes) -> None:
