@@ -2,8 +2,9 @@
 
 from django.apps import AppConfig
 from django.conf import settings
+from django.core.checks import register
 
-from ground import fault_points
+from ground import checks, fault_points
 
 
 class GroundConfig(AppConfig):
@@ -12,5 +13,6 @@ class GroundConfig(AppConfig):
     name = "ground"
 
     def ready(self) -> None:
-        """Wake the fault points that the start names; none but tests' do."""
+        """Say what a start refuses; wake the fault points that it names, which only those of tests do."""
+        register(checks.files_are_where_every_host_finds_them)
         fault_points.arm(settings.FAULT_POINTS, settings.STATE_DIR / "fault-points")

@@ -142,6 +142,7 @@ STATIC_ROOT = STATE_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 # Where files and payloads lie: on disk, or in a bucket that every host reaches.
 S3_BUCKET = env.text("LANEHOUSE_S3_BUCKET")
+STATE_DIR_IS_SHARED = env.flag("LANEHOUSE_STATE_DIR_IS_SHARED", default=False)
 _S3_OPTIONS = {
     "bucket": S3_BUCKET,
     "prefix": env.text("LANEHOUSE_S3_PREFIX"),
