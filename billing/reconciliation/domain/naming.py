@@ -190,8 +190,8 @@ def _pairs(
 ) -> Iterator[tuple[Sides, Sides]]:
     """Give pairs (billed alone, ours alone) of places that differ in one thing and satisfy a test; each place once."""
     for group in _grouped([sides for sides in left if not sides.is_outside], differing).values():
-        ours = [sides for sides in group if not sides.invoiced_line_count]
-        for one in (sides for sides in group if not sides.ours_job_count):
+        ours = [sides for sides in group if sides.ours_job_count and not sides.invoiced_line_count]
+        for one in (sides for sides in group if sides.invoiced_line_count and not sides.ours_job_count):
             other = next((each for each in ours if is_pair(one, each)), None)
             if other is not None:
                 ours.remove(other)
