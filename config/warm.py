@@ -25,17 +25,17 @@ _log = logging.getLogger(__name__)
 
 
 def warm_up(application: Callable[..., Iterable[bytes]]) -> None:
-    """Send a request, take a call with a key that nobody has, and price one row for each model.
+    """Take a call with a key that nobody has, price one row for each model, and send a request.
 
     So every address and what stands behind it is imported, a connection open and the first statement planned, the
-    catalog read, the pass over rows compiled and the tables of weights unpacked. What is missing, such as a database
-    that is not there yet, is left to the first request.
+    catalog read, the pass over rows compiled and the tables of weights unpacked. Where the database is not
+    there yet, all of it is left to the first request.
     """
-    _request(application)
     try:
         with contextlib.suppress(AuthenticationFailed):
             take_call(make_key("nobody", is_test=False).text)
         _price(current_catalog())
+        _request(application)
     except DatabaseError as error:
         _log.warning("Not warm yet: %s", type(error).__name__)
     finally:
