@@ -69,6 +69,7 @@ ACCEPT_CODES: Final = (
 CALL_CODES: Final = (
     _of(400, "idempotency_conflict", "The Idempotency-Key came with another body before.", "Use a new key."),
     _of(400, "batch_cancelled", "The batch is cancelled already. On a row: it was not done before.", "Nothing."),
+    _of(400, "too_many_exports", "Too many exports are not finished yet.", "Wait for one, or cancel it."),
     _of(400, "invalid_url", "A webhook endpoint's address cannot be used.", "A public https address."),
     _of(401, "invalid_api_key", "There is no key, or it is unknown, revoked or expired.", "Check the key."),
     _of(403, "insufficient_scope", "The key may not do this.", "Make a key with the scope that is named."),

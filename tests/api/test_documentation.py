@@ -28,8 +28,9 @@ from webhooks.domain.signing import key_of, secret_text, signature_header
 ROOT = Path(__file__).resolve().parent.parent.parent
 SNIPPETS = ROOT / "docs" / "snippets"
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed here")
-# Codes of pages of staff; no call of /v1 gives them.
+# Codes of pages and calls of staff, and of providers' notices; no call of a customer gives them.
 OF_STAFF = {
+    "conflict", "extraordinary", "invalid_signature", "own_request", "unchanged",
     "break_is_decided", "file_is_mapped", "invalid_bucket", "invalid_csv", "invoice_file_taken", "no_adapter",
     "nothing_pending", "period_closed", "period_not_asked", "period_not_ready", "retired",
     "second_person_needed", "truncated_file",
