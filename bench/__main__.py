@@ -6,7 +6,8 @@ import importlib
 import sys
 
 FIGURES = (
-    "quote_path", "quote_load", "quote_steps", "engine_rows", "engine_wait", "upload", "sdk_files", "exports", "match",
+    "quote_path", "quote_load", "quote_steps", "engine_rows", "engine_wait", "upload", "sdk_files", "exports",
+    "ledger", "match",
 )  # fmt: skip
 
 

@@ -48,9 +48,9 @@ def replace_database(dsn: str, database: str) -> str:
 class SessionDatabase:
     """Starts the server, makes the template once, and stops the server at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = False) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="lanehouse-tests-", ignore_cleanup_errors=True)
-        self._postgres = EmbeddedPostgres(Path(self._folder.name) / "postgres", durable=False)
+        self._postgres = EmbeddedPostgres(Path(self._folder.name) / "postgres", durable=durable)
         self._server: TestServer | None = None
 
     def server(self) -> TestServer:
