@@ -26,7 +26,8 @@ def test_a_customer_signs_in_and_reads_a_batch(world: World, open_page: OpenPage
     watched.go("/")
     sign_in(watched, user.email)
     page = watched.page
-    expect(page).to_have_title("Batches · Lanehouse")
+    expect(page).to_have_title("Overview · Lanehouse")
+    page.get_by_role("link", name="Batches", exact=True).first.click()
     page.get_by_role("link", name="the-one").click()
     expect(page.get_by_role("heading", name="the-one", level=1)).to_be_visible()
 
@@ -136,6 +137,9 @@ def test_a_customer_needs_no_mouse(world: World, open_page: OpenPage) -> None:
     keyboard.press("Tab")
     keyboard.type(scenes.PASSWORD)
     keyboard.press("Enter")
+    expect(page).to_have_title("Overview · Lanehouse")
+    keyboard.press("g")
+    keyboard.press("b")
     expect(page.get_by_role("heading", name="Batches", level=1)).to_be_visible()
     keyboard.press("j")
     keyboard.press("j")
