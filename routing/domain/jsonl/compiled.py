@@ -76,7 +76,10 @@ class ReadFile:
 
 
 class Machine:
-    """One instance of the compiled pass; used by one thread at a time."""
+    """One instance of the compiled pass; used by one thread at a time.
+
+    It is not ``is_sound`` after a trap, which leaves its stack where it was.
+    """
 
     def __init__(self) -> None:
         engine, module = _compiled()
@@ -91,6 +94,7 @@ class Machine:
         self._tables: list[npt.NDArray[np.int16]] = []
         self._scratch_begin = self._address = 0
         self._bytes = np.zeros(0, dtype=np.uint8)
+        self.is_sound = True
         self._make_room(self._body_begin)
 
     def read(self, body: bytes, *, maximum_rows: int) -> ReadFile | None:
@@ -100,7 +104,7 @@ class Machine:
         """
         try:
             return self._read(body, maximum_rows)
-        except wasmtime.WasmtimeError:
+        except (wasmtime.WasmtimeError, wasmtime.Trap):
             return None
 
     def _read(self, body: bytes, maximum_rows: int) -> ReadFile | None:
@@ -108,7 +112,7 @@ class Machine:
         end = self._body_begin + len(body)
         ctypes.memmove(self._address + self._body_begin, body, len(body))
         self._bytes[end : end + _PADDING_BYTES] = _PADDING
-        self._read_rows(self._store)
+        self._run(self._read_rows)
         file = self._file()
         if file["is_doubtful"]:
             return None
@@ -165,9 +169,16 @@ class Machine:
         file = self._file()
         file["which"], file["which_count"], file["sums"] = self._scratch_begin, len(rows), sums_begin
         file["weights"] = self._table_of(vocabulary.weights)
-        self._weigh_rows(self._store)
+        self._run(self._weigh_rows)
         sums = self._bytes[sums_begin:sums_end].view(np.int64).reshape(-1, 2).copy()
         return Weighed(scaled=sums[:, 0], text_bytes=sums[:, 1])
+
+    def _run(self, function: wasmtime.Func) -> None:
+        try:
+            function(self._store)
+        except wasmtime.Trap:
+            self.is_sound = False
+            raise
 
     def _file(self) -> Any:  # noqa: ANN401 -- numpy has no type for one record
         """Give the record by which we and the pass tell each other things."""
@@ -239,5 +250,6 @@ def borrowed_machine() -> Iterator[Machine]:
     try:
         yield machine
     finally:
-        with _idle_lock:
-            _idle.append(machine)
+        if machine.is_sound:
+            with _idle_lock:
+                _idle.append(machine)

@@ -43,7 +43,7 @@ def decode_line(line: bytes) -> dict[str, Any]:
     Raises:
         RowFault: ``invalid_encoding``, ``too_deep``, ``invalid_json_line`` or ``duplicate_key``.
     """
-    if nesting_depth(line) > MAXIMUM_DEPTH:
+    if is_too_deep(line):
         fail("too_deep", f"The line nests deeper than {MAXIMUM_DEPTH} levels.")
     try:
         text = line.decode("utf-8")
@@ -260,14 +260,15 @@ def _readable_id(decoded: Mapping[str, Any]) -> str | None:
     return value if isinstance(value, str) and 0 < len(value) <= MAXIMUM_CUSTOM_ID_CHARACTERS else None
 
 
-def nesting_depth(line: bytes) -> int:
-    """Give how deep brackets nest outside strings, or a lower figure that is surely within the bound."""
-    if line.count(b"[") + line.count(b"{") <= MAXIMUM_DEPTH:
-        return 0
-    codes = np.frombuffer(_STRING.sub(b"", line), dtype=np.uint8)
+def is_too_deep(text: bytes, *, outer_depth: int = 0) -> bool:
+    """Say whether brackets outside strings nest deeper than a line may; ``outer_depth`` is how deep the text stands."""
+    allowed = MAXIMUM_DEPTH - outer_depth
+    if text.count(b"[") + text.count(b"{") <= allowed:
+        return False
+    codes = np.frombuffer(_STRING.sub(b"", text), dtype=np.uint8)
     steps = np.isin(codes, np.frombuffer(b"[{", np.uint8)).astype(np.int32)
     steps -= np.isin(codes, np.frombuffer(b"]}", np.uint8))
-    return int(np.cumsum(steps).max(initial=0))
+    return int(np.cumsum(steps).max(initial=0)) > allowed
 
 
 def _has_lone_surrogate(text: str) -> bool:

@@ -234,7 +234,7 @@ def _read_alone(columns: _Columns, row: int, line: bytes) -> None:
     """Read one row by a plain decode, or to the letter where names were lost or something seems wrong."""
     try:
         decoded = orjson.loads(line)
-        if is_whole(decoded, line) and exact.nesting_depth(line) <= exact.MAXIMUM_DEPTH:
+        if is_whole(decoded, line) and not exact.is_too_deep(line):
             _put(columns, row, decoded)
             return
     except (orjson.JSONDecodeError, RowFault):

@@ -18,7 +18,7 @@ from catalog.domain.records import Endpoint
 from routing.domain.estimate.images import ImagePart
 from routing.domain.estimate.weights import Literal
 from routing.domain.jsonl.contents import IMAGE_SCHEMES, check_tools
-from routing.domain.jsonl.exact import MAXIMUM_DEPTH, nesting_depth
+from routing.domain.jsonl.exact import is_too_deep
 from routing.domain.jsonl.faults import Json, RowFault
 from routing.domain.jsonl.texts import image_part, schemas
 
@@ -67,7 +67,7 @@ class RawTexts:
 
     def _judge(self, text: bytes) -> Known:
         judge, quote_count = _JUDGES.get(self.name), text.count(QUOTE)
-        if nesting_depth(text) + OUTER_DEPTH > MAXIMUM_DEPTH:
+        if is_too_deep(text, outer_depth=OUTER_DEPTH):
             return Known(quote_count, is_sure=False)
         if judge is None and b"\\u" not in text:
             return Known(quote_count)

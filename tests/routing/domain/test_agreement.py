@@ -23,14 +23,14 @@ from routing.domain.estimate.tokens import RowTokens
 from routing.domain.estimate.weights import RowLiterals, prepare_texts, weigh_rows
 from routing.domain.jsonl import exact, fast, known
 from routing.domain.jsonl.checks import check_body, check_custom_id, check_envelope, choice_count, output_limit_tokens
-from routing.domain.jsonl.compiled import KNOWN, MODULE_PATH, borrowed_machine
+from routing.domain.jsonl.compiled import KNOWN, MODULE_PATH, Machine, borrowed_machine
 from routing.domain.jsonl.known import KnownTable
 from routing.domain.jsonl.lines import Lines, split_lines
 from routing.domain.jsonl.table import FileLimits, RowTable
 from routing.domain.jsonl.texts import counted_body
 from routing.domain.parameters.needs import NeedCount, each_alone, gather_needs
 from routing.domain.parameters.table import Need
-from routing.domain.quoting import file_of, group_rows
+from routing.domain.quoting import file_of, group_rows, read_table
 from routing.domain.resolve import resolve_model
 from tests.routing.domain.sample import AT, HOUSE, jsonl, row
 
@@ -320,6 +320,32 @@ def test_every_piece_in_every_gap_of_a_row_gets_the_same_verdict() -> None:
         for piece in PIECES:
             for gap in gaps[::4]:
                 assert_agreement(seed[:gap] + piece + seed[gap:])
+
+
+def test_no_value_may_nest_deeper_than_its_line_may_on_both_paths() -> None:
+    """A line nests to 100; of that a parameter's own value has 98, and one in a parameter nobody knows as many."""
+    for name in ("store", "tool_choice", "unheard_of"):
+        given: dict[str, Any] = {name: 7}
+        for depth, code in ((98, None), (99, "too_deep"), (100, "too_deep")):
+            for value in (b"[" * depth + b"]" * depth, b'{"":' * depth + b"0" + b"}" * depth):
+                body = jsonl(row("a"), row("b", **given), row("c")).replace(b":7}", b":" + value + b"}")
+                assert slow_says(body) == code
+                assert_agreement(body)
+
+
+class _Lost(Machine):
+    """A machine that is told to lay rows where its memory has none."""
+
+    def _lay_out(self, *rooms: int) -> None:
+        super()._lay_out(*rooms)
+        self._file()["rows"] = 2**32 - 64
+
+
+def test_a_pass_that_went_wrong_leaves_the_file_to_the_plain_way() -> None:
+    body = jsonl(row("a"), row("b"))
+    lost = _Lost()
+    assert isinstance(read_table(body, LIMITS, lost), RowTable)
+    assert not lost.is_sound
 
 
 def test_the_compiled_pass_is_made_of_the_source_beside_it() -> None:
