@@ -14,8 +14,11 @@ from accounts.models import Organisation, User
 
 @cache
 def zone_names() -> frozenset[str]:
-    """Give the zones this machine knows; reading them takes milliseconds, so once a process."""
-    return frozenset(zoneinfo.available_timezones())
+    """Give the zones this machine knows; reading them takes milliseconds, so once a process.
+
+    Not the machine's own under the name ``localtime``: PostgreSQL has none of that name.
+    """
+    return frozenset(zoneinfo.available_timezones() - {"localtime"})
 
 
 def zone_named(name: str) -> zoneinfo.ZoneInfo | None:

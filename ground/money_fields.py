@@ -10,7 +10,8 @@ from django.core.exceptions import ValidationError
 
 _MICRO_PER_USD = 1_000_000
 _DECIMALS = 6
-_AMOUNT = re.compile(rf"(\d{{1,9}})(?:\.(\d{{1,{_DECIMALS}}}))?")
+# A comma where no thousands end is somebody's decimal mark: refused, not guessed.
+_AMOUNT = re.compile(rf"(\d{{1,9}}|\d{{1,3}}(?:,\d{{3}}){{1,2}})(?:\.(\d{{1,{_DECIMALS}}}))?", re.ASCII)
 
 
 class UsdField(forms.CharField):
@@ -27,13 +28,13 @@ class UsdField(forms.CharField):
         Raises:
             ValidationError: It is no such amount.
         """
-        text = str(super().clean(value)).strip().replace(",", "").removeprefix("$")
+        text = str(super().clean(value)).strip().removeprefix("$")
         if not text:
             return None
         found = _AMOUNT.fullmatch(text)
         if found is None:
             raise ValidationError("Give an amount in USD, such as 12.50, with at most six decimals.")
-        return int(found[1]) * _MICRO_PER_USD + int((found[2] or "").ljust(_DECIMALS, "0"))
+        return int(found[1].replace(",", "")) * _MICRO_PER_USD + int((found[2] or "").ljust(_DECIMALS, "0"))
 
 
 def usd_text(micro_usd: int) -> str:

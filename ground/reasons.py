@@ -14,11 +14,12 @@ def checked_reason(text: str) -> str:
     """Give a reason without the blanks around it.
 
     Raises:
-        InvalidRequest: It is not 3 to 200 characters then.
+        InvalidRequest: It is not 3 to 200 characters then, or holds a NUL.
     """
     reason = text.strip()
-    if not REASON_MIN_CHARACTERS <= len(reason) <= REASON_MAX_CHARACTERS:
+    if not REASON_MIN_CHARACTERS <= len(reason) <= REASON_MAX_CHARACTERS or "\0" in reason:
         raise InvalidRequest(
-            f"Give a reason of {REASON_MIN_CHARACTERS} to {REASON_MAX_CHARACTERS} characters.", param="reason"
+            f"Give a reason of {REASON_MIN_CHARACTERS} to {REASON_MAX_CHARACTERS} characters, none of them NUL.",
+            param="reason",
         )
     return reason

@@ -10,6 +10,7 @@ from typing import Annotated, Any, cast
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Field, Query, Router, Schema
+from pydantic import AfterValidator
 
 from accounts.domain.staff_scopes import StaffScope
 from accounts.models import User
@@ -37,6 +38,16 @@ _CHUNK_BYTES = 256 * 1024
 Limit = Annotated[int, Query(ge=1, le=500)]
 
 
+def _storable(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("it holds a NUL character")
+    return text
+
+
+# What a body says: PostgreSQL takes no NUL as text. In addresses the door refuses it.
+Text = Annotated[str, AfterValidator(_storable)]
+
+
 class ReportIn(Schema):
     """What a file does not say of itself."""
 
@@ -53,30 +64,30 @@ class ReportIn(Schema):
 class MappingIn(Schema):
     """Which column of somebody else's table is what."""
 
-    columns: dict[str, str]
-    delimiter: str = ","
-    zone: str = "UTC"
-    amount_unit: str = "usd"
-    currency: str = "USD"
+    columns: dict[str, Text]
+    delimiter: Text = ","
+    zone: Text = "UTC"
+    amount_unit: Text = "usd"
+    currency: Text = "USD"
     tokens_per_unit_count: int = 1
-    save_as: str = ""
+    save_as: Text = ""
 
 
 class DecisionIn(Schema):
     """One decision for one break or many."""
 
-    ids: list[str]
+    ids: list[Text]
     action: Action
-    reason: str
-    owner: str = ""
-    entry_key: str = ""
+    reason: Text
+    owner: Text = ""
+    entry_key: Text = ""
 
 
 class ApprovalIn(Schema):
     """What the second person says."""
 
     agrees: bool
-    reason: str
+    reason: Text
 
 
 class BreaksIn(Schema):
@@ -94,7 +105,7 @@ class BreaksIn(Schema):
 class ReasonIn(Schema):
     """A reason; needed to reopen."""
 
-    reason: str = ""
+    reason: Text = ""
 
 
 @_post("/invoice_files")

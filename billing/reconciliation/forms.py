@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
-from zoneinfo import available_timezones
 
 from django import forms
 from django.core.validators import MaxValueValidator, MinValueValidator
 
 from accounts.models import StaffRole, User
+from accounts.zones import zone_names
 from billing.reconciliation.domain.decisions import SAID, Action
 from billing.reconciliation.domain.mapped import AMOUNT_UNITS, FIELDS, NEEDED_FIELDS
 from billing.reconciliation.domain.records import ColumnMapping, Format
@@ -186,7 +186,7 @@ class MappingForm(forms.Form):
 
     def __init__(self, *args: Any, header: tuple[str, ...], **kwargs: Any) -> None:  # noqa: ANN401 -- Django's signature
         super().__init__(*args, **kwargs)
-        self.fields["zone"].choices = [(name, name) for name in sorted(available_timezones())]  # type: ignore[attr-defined]  # a ChoiceField
+        self.fields["zone"].choices = [(name, name) for name in sorted(zone_names())]  # type: ignore[attr-defined]  # a ChoiceField
         columns = [("", "Not there"), *((name, name) for name in header)]
         for name, label in FIELDS.items():
             guess = next((column for column in header if column.strip().lower() in {name, label.lower()}), "")

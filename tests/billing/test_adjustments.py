@@ -18,6 +18,7 @@ from billing.models import LedgerTransaction
 from billing.selectors import wallet
 from billing.services.holds import void_hold
 from billing.services.settlement import settle_batch
+from billing.services.wallets import record_top_up
 from ground.errors import InvalidRequest, PaymentRequired
 from tests.billing.kit import (
     AT,
@@ -248,3 +249,18 @@ def test_credit_that_was_granted_is_never_paid_out(fay: User) -> None:
         ask(organisation, fay, AdjustmentKind.REFUND, 11)
     ask(organisation, fay, AdjustmentKind.REFUND, 10)
     assert (left(given), money(organisation)) == ([1_000], (1_000, 0))
+
+
+def test_a_payment_that_was_spent_is_not_taken_back_from_a_grant(fay: User, clock: Clock) -> None:
+    organisation = make_organisation(money=1_000)
+    payment = LedgerTransaction.objects.get(organisation=organisation)
+    settle_batch(settlement(organisation, "batch_1", usage("a", 1_000)))
+    ask(organisation, fay, AdjustmentKind.GRANT, 1_000, expires_at=AT + timedelta(days=30))
+    with pytest.raises(InvalidRequest) as refused:
+        ask(organisation, fay, AdjustmentKind.REVERSAL, reverses=payment)
+    assert refused.value.code == "insufficient"
+    record_top_up(organisation, reference="second", amount_micro_usd=500, effective_at=AT, recorded_by=None)
+    # The grant expires with its own money, and the second payment stays.
+    clock.advance(days=31)
+    expire_grants()
+    assert money(organisation) == (500, 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, BinaryIO, Final
 
 from billing.reconciliation.domain.records import UnreadableFile
@@ -88,11 +88,11 @@ def _whole(content: bytes, what: str = "The file") -> Any:  # noqa: ANN401 -- wh
 
 
 def _decoded(content: bytes) -> Any:  # noqa: ANN401 -- what a file holds
-    """Decode JSON from UTF-8 bytes; ``ValueError`` for anything else, nesting without end too."""
+    """Decode JSON from UTF-8 bytes; ``ValueError`` for anything else, nesting and exponents without end too."""
     try:
         return json.loads(content.decode("utf-8-sig"), parse_float=Decimal, parse_constant=_refused)
-    except RecursionError:
-        raise ValueError("too deep") from None
+    except (RecursionError, InvalidOperation):
+        raise ValueError("too deep, or a number without end") from None
 
 
 def _refused(name: str) -> Any:  # noqa: ANN401 -- the signature of the standard library

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -20,6 +21,10 @@ from billing.reconciliation.domain.values import raw_text, row_hash
 _ROWS_AT_ONCE: Final = 4_096
 _COLUMNS_MAX: Final = 1_000
 _CELL_MAX_CHARACTERS: Final = 1_000_000
+# A gzip file of a few megabytes may hold a line of gigabytes.
+_LINE_MAX_CHARACTERS: Final = 16_000_000
+# What a damaged gzip file raises: its frame, its end, its content.
+_DAMAGED: Final = (OSError, EOFError, zlib.error)
 # What AWS, FOCUS tools and databases write for "no value".
 _NULLS: Final = frozenset({"", "null", "NULL", "Null", "\\N"})
 
@@ -49,12 +54,12 @@ def _csv_rows(stream: BinaryIO, needed: Sequence[str], delimiter: str) -> Iterat
     text = io.TextIOWrapper(_unpacked(stream), "utf-8-sig", errors="surrogateescape", newline="")
     # One field may not be without end: a quote that is never closed would swallow the file.
     csv.field_size_limit(_CELL_MAX_CHARACTERS)
-    reader = csv.reader(text, delimiter=delimiter, strict=True)
+    reader = csv.reader(_lines(text), delimiter=delimiter, strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
     except csv.Error as error:
         raise UnreadableFile(f"The header cannot be read: {error}.") from None
-    except (OSError, EOFError):
+    except _DAMAGED:
         raise UnreadableFile("The gzip file is damaged.") from None
     _check_header(header, needed)
     while True:
@@ -66,11 +71,18 @@ def _csv_rows(stream: BinaryIO, needed: Sequence[str], delimiter: str) -> Iterat
         except csv.Error as error:
             yield BadLine(line=line, code="invalid_csv", message=f"The line is no CSV: {error}.", raw="")
             continue
-        except (OSError, EOFError):
+        except _DAMAGED:
             yield BadLine(line=line, code="truncated_file", message="The gzip file ends here, damaged.", raw="")
             return
         if row:
             yield _csv_row(line, header, row, delimiter)
+
+
+def _lines(text: io.TextIOWrapper) -> Iterator[str]:
+    while line := text.readline(_LINE_MAX_CHARACTERS):
+        if len(line) == _LINE_MAX_CHARACTERS and line[-1] not in "\r\n":
+            raise UnreadableFile(f"A line has more than {_LINE_MAX_CHARACTERS:,} characters.")
+        yield line
 
 
 def _csv_row(line: int, header: list[str], row: list[str], delimiter: str) -> TableRow | BadLine:
@@ -111,13 +123,22 @@ def _parquet_rows(stream: BinaryIO, needed: Sequence[str]) -> Iterator[TableRow 
         _check_header(header, needed)
         line = 0
         for batch in table.iter_batches(batch_size=_ROWS_AT_ONCE):
-            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            for row in zip(*(_values(column) for column in batch.columns), strict=True):
                 line += 1
                 texts = [cell_text(value) for value in row]
                 cells = {name: text for name, text in zip(header, texts, strict=True) if text not in _NULLS}
                 yield TableRow(line=line, cells=cells, raw=raw_text(",".join(texts)), row_hash=row_hash(*texts))
-    except (pa.ArrowException, OSError) as error:
+    # Beside its own, Arrow raises what Python's dates, texts and zones do.
+    except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as error:
         raise UnreadableFile(f"The file is no readable Parquet: {str(error)[:120]}") from None
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Give a column's values; instants to the microsecond, as Python has them."""
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+    values: list[Any] = column.to_pylist()
+    return values
 
 
 def cell_text(value: Any) -> str:  # noqa: ANN401 -- what a file holds

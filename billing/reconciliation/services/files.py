@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 
 from accounts.audit import record
 from accounts.models import User
+from accounts.zones import zone_named
 from billing.reconciliation.closed import refusing_what_is_closed
 from billing.reconciliation.domain.mapped import checked_mapping
 from billing.reconciliation.domain.records import ColumnMapping, Format, UnreadableFile
@@ -152,6 +153,9 @@ def _check_mapping(mapping: ColumnMapping) -> None:
         checked_mapping(mapping)
     except UnreadableFile as error:
         raise InvalidRequest(error.message, param="mapping") from error
+    # Matching hands the name to PostgreSQL, which has fewer than the files of this machine.
+    if zone_named(mapping.zone) is None:
+        raise InvalidRequest(f"There is no time zone {mapping.zone[:60]!r}.", param="mapping")
 
 
 def _refuse_if_taken(report: Report, sha256: bytes) -> None:

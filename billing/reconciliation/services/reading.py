@@ -40,6 +40,8 @@ from ground.leases import Keeper, Lease, claim, moving_on, unless_lost
 from ground.wake import wake
 
 _LINES_AT_ONCE: Final = 5_000
+# What has ended so many runs ends the next one too.
+_RUNS_MAX: Final = 5
 _COLUMNS: Final = (
     "file_id, line, account, window_start, window_end, model_name, tier, token_class, project, quantity, unit,"
     " amount_pico_usd, currency, charge_kind, is_long_context, reference, format_note, raw, raw_row_hash"
@@ -77,6 +79,8 @@ def options_of(file: InvoiceFile) -> ReadOptions:
 
 
 def _read(lease: Lease) -> None:
+    if lease.fence > _RUNS_MAX:
+        raise UnreadableFile(f"Reading broke off {_RUNS_MAX} times. Nothing of the file counts.")
     with _emptied(lease, keep_lease=True) as file:
         blob_name, report_format, options, period = (
             file.blob_name,

@@ -115,6 +115,19 @@ def test_a_killed_reading_leaves_nothing_twice_and_an_overtaken_one_writes_nothi
     assert InvoiceLine.objects.count() == file.line_count == bill.count(b"\n") - 1
 
 
+def test_a_file_that_breaks_every_run_is_given_up(db: None, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = take_file(report(), [month_of().bill], by=None)
+    monkeypatch.setattr(reading, "_copy_lines", lambda *_: 1 // 0)
+    for _ in range(5):
+        with pytest.raises(ZeroDivisionError):
+            read_next_file()
+        clock.advance(hours=1)
+    assert read_next_file() is True
+    file.refresh_from_db()
+    assert (file.state, file.due_at) == (FileState.UNREADABLE, None)
+    assert "broke off 5 times" in file.trouble
+
+
 def test_a_cancelled_file_leaves_no_line_and_may_be_handed_in_again(db: None) -> None:
     file = take_file(report(), [month_of().bill], by=None)
     ask_to_cancel(file.public_id)
@@ -130,6 +143,8 @@ def test_a_cancelled_file_leaves_no_line_and_may_be_handed_in_again(db: None) ->
         {"file_name": "a\0b"},
         {"period": date(2026, 10, 2)},
         {"report_format": Format.MAPPED_CSV, "mapping": ColumnMapping(columns={})},
+        # This machine has it, PostgreSQL has not.
+        {"mapping": ColumnMapping(columns={"day": "a", "amount": "a"}, zone="localtime")},
     ],
 )
 def test_what_is_said_of_a_file_must_be_possible(db: None, wrong: dict[str, Any]) -> None:

@@ -307,6 +307,47 @@ def test_every_bad_line_is_listed_with_its_number_and_the_others_are_read() -> N
     assert [item.line for item in items if isinstance(item, BillLine)] == [2, 9]
 
 
+def parquet_of(**columns: pa.Array) -> bytes:
+    stored = io.BytesIO()
+    pq.write_table(pa.table({"Date": pa.array(["2026-10-01"]), "Cost": pa.array(["1"]), **columns}), stored)
+    return stored.getvalue()
+
+
+DAY_AND_COST = ColumnMapping(columns={"day": "Date", "amount": "Cost"})
+_NO_TEXT = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])
+
+
+@pytest.mark.parametrize(
+    ("report", "content", "is_parquet"),
+    [
+        (Format.OPENAI_COSTS, page(cost("1e9999999999999999999")).encode(), False),
+        # Ten kilobytes that unpack to a line without end.
+        (Format.MAPPED_CSV, gzip.compress(b"Date,Cost\n" + b"," * 16_000_001), False),
+        (Format.MAPPED_CSV, parquet_of(Cost=pa.array([2**62], pa.timestamp("us"))), True),
+        (Format.MAPPED_CSV, parquet_of(Cost=pa.array([1], pa.duration("ns"))), True),
+        (Format.MAPPED_CSV, parquet_of(Cost=_NO_TEXT), True),
+    ],
+)
+def test_what_no_reader_can_hold_is_unreadable(report: Format, content: bytes, is_parquet: bool) -> None:  # noqa: FBT001
+    with pytest.raises(UnreadableFile):
+        read(report, content, is_parquet=is_parquet, mapping=DAY_AND_COST)
+
+
+def test_a_gzip_file_that_is_damaged_inside_says_where_it_ends() -> None:
+    packed = bytearray(gzip.compress(b"Date,Cost\n" + b"".join(b"2026-10-01,%d\n" % (n * 7919) for n in range(90_000))))
+    for place in range(len(packed) // 2, len(packed) // 2 + 40):
+        packed[place] ^= 0x5A
+    items = read(Format.MAPPED_CSV, bytes(packed), mapping=DAY_AND_COST)
+    assert bad_of(items)[-1][1] == "truncated_file"
+    assert sum(isinstance(item, BillLine) for item in items) > 1_000
+
+
+def test_parquets_nanoseconds_are_read_to_the_microsecond() -> None:
+    nanoseconds = pa.array([DAY_S * 10**9 + 1], pa.timestamp("ns"))
+    (line,) = lines_of(Format.MAPPED_CSV, parquet_of(Date=nanoseconds), is_parquet=True, mapping=DAY_AND_COST)
+    assert line.window_start == DAY
+
+
 @pytest.mark.parametrize(
     "mapping",
     [
