@@ -45,8 +45,10 @@ def rows_of(
     """Give the rows of a table, or what is wrong with them.
 
     Raises:
-        UnreadableFile: It is no table, or lacks a column of ``needed``.
+        UnreadableFile: It is no table, lacks a column of ``needed``, or the delimiter is no character.
     """
+    if len(delimiter) != 1:
+        raise UnreadableFile("Columns are split by one character.")
     return _parquet_rows(stream, needed) if is_parquet else _csv_rows(stream, needed, delimiter)
 
 

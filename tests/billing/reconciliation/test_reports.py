@@ -26,6 +26,7 @@ from billing.reconciliation.domain.records import (
     UnreadableFile,
 )
 from billing.reconciliation.domain.registry import read_report
+from billing.reconciliation.domain.tables import rows_of
 from billing.reconciliation.domain.values import pico_usd_of
 
 DAY = datetime(2026, 10, 5, tzinfo=UTC)
@@ -331,6 +332,11 @@ _NO_TEXT = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\
 def test_what_no_reader_can_hold_is_unreadable(report: Format, content: bytes, is_parquet: bool) -> None:  # noqa: FBT001
     with pytest.raises(UnreadableFile):
         read(report, content, is_parquet=is_parquet, mapping=DAY_AND_COST)
+
+
+def test_a_delimiter_is_one_character_also_before_there_is_a_mapping() -> None:
+    with pytest.raises(UnreadableFile):
+        rows_of(io.BytesIO(b"a;;b"), is_parquet=False, needed=(), delimiter=";;")
 
 
 def test_a_gzip_file_that_is_damaged_inside_says_where_it_ends() -> None:
