@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.core.files.storage import FileSystemStorage
+from django.core.files.storage import Storage
 from django.db import connection
 from django.test import Client, override_settings
 
@@ -19,21 +19,34 @@ from tests.api.world import PROMPT_WORD, Api, Left, error_of, lines_of, row
 from tests.harness.world import Tenant
 
 
-class FullDisk(FileSystemStorage):
-    """A disk that has no room left."""
+class Failing(Storage):
+    """A place that holds nothing, and fails when something is to be kept there."""
+
+    def __init__(self, location: Path) -> None:
+        self.location = location
+
+    def exists(self, name: str) -> bool:  # noqa: ARG002 -- Django's signature
+        return False
+
+    def delete(self, name: str) -> None:
+        """Nothing is there."""
+
+
+class FullDisk(Failing):
+    """A place that has no room left."""
 
     def _save(self, name: str, content: Any) -> str:
         raise OSError(errno.ENOSPC, f"No space left for {content}", name)
 
 
-class BrokenDisk(FileSystemStorage):
-    """A disk that fails with a text that quotes what it was given."""
+class BrokenDisk(Failing):
+    """A place that fails with a text that quotes what it was given."""
 
     def _save(self, name: str, content: Any) -> str:
         raise RuntimeError(f"cannot write {content.read()!r} to {name}")
 
 
-def storage(kind: type[FileSystemStorage]) -> Any:
+def storage(kind: type[Failing]) -> Any:
     options = {"location": settings.STATE_DIR / "blobs"}
     default = {"BACKEND": f"{kind.__module__}.{kind.__qualname__}", "OPTIONS": options}
     return override_settings(STORAGES={**settings.STORAGES, "default": default})

@@ -66,4 +66,5 @@ def test_finance_sees_whether_the_books_hold_and_what_is_owed_and_held(tenant: T
         " ON b.organisation_id = o.id WHERE o.id = %s",
         [tenant.organisation.pk],
     )[0].held  # type: ignore[attr-defined]
-    assert amounts == [98_750_000, 40_000, held, 100_000_000]
+    # Behind them comes what providers' invoices say.
+    assert amounts[:4] == [98_750_000, 40_000, held, 100_000_000]

@@ -38,7 +38,7 @@ def words_of(response: HttpResponseBase) -> str:
 
 
 def poll_url_of(response: HttpResponseBase) -> str:
-    found = re.search(r'hx-get="([^"]+)"', html_of(response))
+    found = re.search(r'data-poll\s[^>]*?hx-get="([^"]+)"', html_of(response))
     assert found, "the page does not poll"
     return found.group(1)
 

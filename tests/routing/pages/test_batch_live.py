@@ -82,7 +82,7 @@ def test_the_answer_after_the_end_no_longer_asks_and_says_so(
     scenes.finished(batch, simulator, clock)
     response = customer.get(poll_url, headers=REGION)
     content = response.content.decode()
-    for attribute in ("hx-get", "hx-trigger", "data-poll", "data-updated"):
+    for attribute in ("hx-trigger", "data-poll", "data-updated"):
         assert attribute not in content
     events = json.loads(response["HX-Trigger"])
     assert events["batch-finished"] == {"id": batch.public_id, "status": "completed"}
