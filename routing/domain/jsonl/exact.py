@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from array import array
 from collections import Counter
@@ -41,7 +42,8 @@ def decode_line(line: bytes) -> dict[str, Any]:
     """Give a line's object; objects in which a name stands twice come as ``DuplicateNames``.
 
     Raises:
-        RowFault: ``invalid_encoding``, ``too_deep``, ``invalid_json_line`` or ``duplicate_key``.
+        RowFault: ``invalid_encoding``, ``too_deep``, ``invalid_json_line``, ``invalid_value`` (of a number beyond all
+            readers) or ``duplicate_key``.
     """
     if is_too_deep(line):
         fail("too_deep", f"The line nests deeper than {MAXIMUM_DEPTH} levels.")
@@ -295,11 +297,21 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _whole_number(text: str) -> int | float:
     """Read a whole number; one too long for any field we know is only kept as a number."""
-    return int(text) if len(text) <= INTEGER_CHARACTERS else float(text)
+    return int(text) if len(text) <= INTEGER_CHARACTERS else _number(text)
+
+
+def _number(text: str) -> float:
+    """Read a number. One beyond every double is valid JSON, but hardly a reader behind us would take the line."""
+    value = float(text)
+    if math.isinf(value):
+        fail("invalid_value", "The line holds a number larger than a 64-bit float can be.")
+    return value
 
 
 def _refuse_constant(_name: str) -> NoReturn:
     fail("invalid_json_line", "NaN and Infinity are not JSON.")
 
 
-_decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant, parse_int=_whole_number)
+_decoder = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_number, parse_int=_whole_number
+)

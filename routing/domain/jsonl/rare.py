@@ -5,6 +5,7 @@ Texts of raw parameters repeat over a file: each is looked at once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,8 @@ from routing.domain.jsonl.texts import image_part, schemas
 
 OUTER_DEPTH = 2
 QUOTE = b'"'
+# what may be a number beyond every double; maybe in a string
+_LARGE_NUMBER = re.compile(rb"[0-9][eE]|[0-9]{300}")
 
 
 class _ImageUrl(msgspec.Struct, gc=False):
@@ -69,7 +72,7 @@ class RawTexts:
         judge, quote_count = _JUDGES.get(self.name), text.count(QUOTE)
         if is_too_deep(text, outer_depth=OUTER_DEPTH):
             return Known(quote_count, is_sure=False)
-        if judge is None and b"\\u" not in text:
+        if judge is None and b"\\u" not in text and not _LARGE_NUMBER.search(text):
             return Known(quote_count)
         try:
             value = orjson.loads(text)

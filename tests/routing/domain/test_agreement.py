@@ -333,6 +333,21 @@ def test_no_value_may_nest_deeper_than_its_line_may_on_both_paths() -> None:
                 assert_agreement(body)
 
 
+def test_a_number_beyond_every_double_is_refused_wherever_it_stands() -> None:
+    """The largest double is just below 1.8e308; https://json.org sets no bound."""
+    for number, code in (
+        *((number, "invalid_value") for number in (b"1.8e308", b"-1E999", b"9" * 309, b"9" * 5_000)),
+        *((number, None) for number in (b"1.7e308", b"1e-400", b"9" * 308, b"0.%s" % (b"9" * 400))),
+    ):
+        for name in ("stop", "metadata", "tools", "unheard_of"):
+            value = b'[{"type":"function","function":{"maximum":%s}}]' % number if name == "tools" else number
+            given: dict[str, Any] = {name: 7}
+            for rows in ([row("a", **given), row("b")], [row("a"), row("b"), row("c", **given)]):
+                body = jsonl(*rows).replace(b":7}", b":" + value + b"}")
+                assert slow_says(body) == code
+                assert_agreement(body)
+
+
 class _Lost(Machine):
     """A machine that is told to lay rows where its memory has none."""
 
