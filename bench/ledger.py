@@ -37,16 +37,21 @@ INSERT INTO accounts_organisation (public_id, slug, name, kind, reporting_zone, 
 SELECT billing_record_top_up(id, 'first', 1000000000000, now(), '', NULL) FROM accounts_organisation
     WHERE public_id LIKE 'org_bench%';
 """
+# Begins each script: one statement and one commit find an organisation, number a new batch and do the work.
 _PICK = r"""
 \set number random(1, {organisations})
-SELECT id AS organisation, nextval('bench_batch') AS batch FROM accounts_organisation
-    WHERE public_id = 'org_bench' || :number \gset
+WITH picked AS (
+    SELECT id AS organisation, nextval('bench_batch') AS batch FROM accounts_organisation
+    WHERE public_id = 'org_bench' || :number
+)
 """
-_HOLD = "SELECT * FROM billing_place_holds(:organisation, 'bh_' || :batch, ARRAY['a'], ARRAY[1000]::bigint[], NULL);\n"
+_HOLD = """SELECT held.* FROM picked,
+    billing_place_holds(organisation, 'bh_' || batch, ARRAY['a'], ARRAY[1000]::bigint[], NULL) AS held;
+"""
 # What a batch of 1,000 rows on one lane comes to: input, output, fee; one provider account; its usage.
 _SETTLE = """SELECT billing_fold_usage(ARRAY[settled.receipt_id], ARRAY[0::bigint],
     ARRAY['[{"model_slug": "gpt-4o", "lane_id": "openai-direct", "request_count": 1000}]'::jsonb])
-FROM billing_settle_batch(:organisation, 'bs_' || :batch, 'rcpt_' || :batch, ''::bytea, now(), 1800000,
+FROM picked, billing_settle_batch(organisation, 'bs_' || batch, 'rcpt_' || batch, ''::bytea, now(), 1800000,
     1750000, 0, 20000,
     '[{"group_key": "a", "lane_id": "openai-direct", "model_slug": "gpt-4o", "kind": "input", "tokens": 1000000,
        "rate_micro_usd_per_mtok": 1250000, "amount_micro_usd": 1250000, "exact_pico_usd": 1250000000000},

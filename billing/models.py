@@ -123,9 +123,12 @@ class LedgerTransaction(models.Model):
 class LedgerLeg(models.Model):
     """One side of a posting. Zero only where a batch is settled at zero."""
 
-    transaction = models.ForeignKey(LedgerTransaction, models.PROTECT, related_name="legs", db_index=False)
+    # The guard of legs looks both up, and neither ever goes away: see ``0019_settlement_costs_less.sql``.
+    transaction = models.ForeignKey(
+        LedgerTransaction, models.PROTECT, related_name="legs", db_index=False, db_constraint=False
+    )
     leg_number = models.PositiveSmallIntegerField()
-    account = models.ForeignKey(LedgerAccount, models.PROTECT, related_name="legs", db_index=False)
+    account = models.ForeignKey(LedgerAccount, models.PROTECT, related_name="legs", db_index=False, db_constraint=False)
     amount_micro_usd = models.BigIntegerField()
 
     class Meta:
@@ -230,9 +233,12 @@ class Receipt(models.Model):
     """What a batch was charged; final, one per batch, also at zero."""
 
     public_id = models.CharField(max_length=40, unique=True)
-    organisation = models.ForeignKey(Organisation, models.PROTECT, related_name="+", db_index=False)
+    # Both are proven at commit: the posting exists, and is this organisation's.
+    organisation = models.ForeignKey(
+        Organisation, models.PROTECT, related_name="+", db_index=False, db_constraint=False
+    )
     batch_public_id = models.CharField(max_length=40, unique=True)
-    transaction = models.OneToOneField(LedgerTransaction, models.PROTECT, related_name="receipt")
+    transaction = models.OneToOneField(LedgerTransaction, models.PROTECT, related_name="receipt", db_constraint=False)
     settled_at = models.DateTimeField()
     line_count = models.PositiveIntegerField()
     # Net of the ceiling credit.
@@ -266,7 +272,8 @@ class Receipt(models.Model):
 class ReceiptLine(models.Model):
     """One line: an exact amount, rounded once. Tokens and rate are empty on fees and the ceiling credit."""
 
-    receipt = models.ForeignKey(Receipt, models.PROTECT, related_name="lines", db_index=False)
+    # The guard of lines looks it up.
+    receipt = models.ForeignKey(Receipt, models.PROTECT, related_name="lines", db_index=False, db_constraint=False)
     line_number = models.PositiveIntegerField()
     group_key = models.CharField(max_length=200)
     lane_id = models.CharField(max_length=120)

@@ -120,6 +120,13 @@ def test_no_leg_stands_without_a_transaction(organisation: Organisation, attacke
     assert broken_rule(attacker, legs(5, -5)) == "legs_come_with_their_transaction"
 
 
+def test_no_leg_names_an_account_that_is_not_there(organisation: Organisation, attacker: psycopg.Cursor) -> None:
+    nowhere = legs(5, -5).replace(
+        "(SELECT id FROM billing_ledgeraccount", "(SELECT max(id) + 1000 FROM billing_ledgeraccount"
+    )
+    assert broken_rule(attacker, header("raw"), nowhere) == "leg_has_an_account"
+
+
 def test_checking_early_does_not_open_the_transaction_to_more_legs(
     organisation: Organisation, attacker: psycopg.Cursor
 ) -> None:
