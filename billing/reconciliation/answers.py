@@ -31,6 +31,7 @@ def invoice_answer(invoice: ProviderInvoice) -> dict[str, Any]:
         "month": f"{invoice.period:%Y-%m}",
         "number": invoice.number,
         "match_state": invoice.match_state,
+        "match_trouble": invoice.match_trouble,
         "matched_at": instant_answer(invoice.matched_at),
         "invoiced_pico_usd": _whole(invoice.invoiced_pico_usd),
         "ours_pico_usd": _whole(invoice.ours_pico_usd),

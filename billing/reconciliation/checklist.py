@@ -78,7 +78,7 @@ def conditions(month: date) -> list[Item]:
     files = InvoiceFile.objects.filter(invoice__period=month)
     incomplete = files.filter(Q(bad_line_count__gt=0) | ~Q(incomplete_reason=""), state=FileState.READ).count()
     unread = files.filter(state=FileState.UPLOADED).count()
-    unmatched = invoices.filter(Q(match_state=MatchState.DUE) | Q(matched_at=None)).count()
+    unmatched = invoices.filter(~Q(match_state=MatchState.IDLE) | Q(matched_at=None)).count()
     undecided = Break.objects.filter(invoice__period=month, state__in=UNDECIDED).count()
     waiting = Bucket.objects.filter(invoice__period=month, state="waiting").count()
     query = f"period={month:%Y-%m}"

@@ -75,17 +75,17 @@ class PeriodEvent(models.Model):
 
 
 class MatchState(models.TextChoices):
-    """Whether an invoice waits to be matched (again)."""
+    """Whether an invoice waits to be matched (again); ``failed``: every try broke off, says ``match_trouble``."""
 
     IDLE = "idle"
     DUE = "due"
+    FAILED = "failed"
 
 
 class ProviderInvoice(Claimable):
     """What one provider bills one of our accounts for one month; the figures are of its last match, in pico-USD.
 
-    ``difference = invoiced - ours = explained + unexplained + waiting`` (signed sums of breaks, and of what the
-    provider may still bill); the ``_abs_`` figures add up sizes and are the headline.
+    ``invoiced - ours = explained + unexplained + waiting``: signed sums of breaks, and of what may still be billed.
     """
 
     public_id = models.CharField(max_length=40, unique=True)
@@ -96,7 +96,9 @@ class ProviderInvoice(Claimable):
     # What the paper says, where a person typed it in.
     stated_total_micro_usd = models.BigIntegerField(null=True)
     created_at = models.DateTimeField()
-    match_state = models.CharField(max_length=4, choices=MatchState, default=MatchState.IDLE)
+    match_state = models.CharField(max_length=6, choices=MatchState, default=MatchState.IDLE)
+    match_try_count = models.PositiveSmallIntegerField(default=0)
+    match_trouble = models.CharField(max_length=300, default="", blank=True)
     match_number = models.PositiveIntegerField(default=0)
     matched_at = models.DateTimeField(null=True)
     invoiced_pico_usd = _pico_usd(null=True)
@@ -112,6 +114,10 @@ class ProviderInvoice(Claimable):
                 fields=["provider", "provider_account", "period"], name="invoice_is_one_per_account_and_month"
             ),
             models.CheckConstraint(condition=Q(period__day=1), name="invoice_is_of_a_month"),
+            models.CheckConstraint(
+                condition=Q(match_trouble="") | Q(match_state="failed", due_at=None),
+                name="match_trouble_ends_the_tries",
+            ),
         ]
         indexes: ClassVar = [
             # The list, newest month first.

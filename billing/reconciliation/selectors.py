@@ -259,7 +259,10 @@ def preview(file: InvoiceFile, mapping: ColumnMapping | None) -> Preview:
     try:
         with open_blob(file.blob_name) as blob:
             first = list(
-                islice(rows_of(blob, is_parquet=file.is_parquet, needed=(), delimiter=delimiter), PREVIEW_ROW_COUNT)
+                islice(
+                    rows_of(blob, ReadOptions(is_parquet=file.is_parquet), needed=(), delimiter=delimiter),
+                    PREVIEW_ROW_COUNT,
+                )
             )
     except UnreadableFile as error:
         return Preview(header=(), rows=(), trouble=error.message)

@@ -217,6 +217,8 @@ ADJUSTMENT_APPROVAL_ABOVE_MICRO_USD = env.integer("LANEHOUSE_ADJUSTMENT_APPROVAL
 BATCH_WINDOW = timedelta(hours=24)
 FILE_LIFETIME = timedelta(days=30)
 FILE_MAX_BYTES = env.integer("LANEHOUSE_FILE_MAX_BYTES", 1024 * 1024 * 1024)
+# A provider's gzipped report may unpack to so much.
+REPORT_UNPACKED_MAX_BYTES = env.integer("LANEHOUSE_REPORT_UNPACKED_MAX_BYTES", 2 * 1024 * 1024 * 1024)
 # Up to so many rows an export is written while its caller waits; more are a worker's.
 EXPORT_ROWS_AT_ONCE = env.integer("LANEHOUSE_EXPORT_ROWS_AT_ONCE", 10_000)
 STORED_QUOTES_MAX_BYTES = env.integer("LANEHOUSE_STORED_QUOTES_MAX_BYTES", 50 * 1024 * 1024 * 1024)

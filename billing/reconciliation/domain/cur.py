@@ -51,7 +51,7 @@ _USAGE_TYPE: Final = re.compile(
 def read(stream: BinaryIO, options: ReadOptions) -> Iterator[Item]:
     """Read a CUR 2.0 table."""
     not_final_count = 0
-    for row in rows_of(stream, is_parquet=options.is_parquet, needed=NEEDED):
+    for row in rows_of(stream, options, needed=NEEDED):
         if isinstance(row, BadLine):
             yield row
             continue

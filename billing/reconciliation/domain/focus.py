@@ -51,7 +51,7 @@ _MODEL_NAMES: Final = ("x_Model", "x_model", "x_ModelId", "x_model_id", "x_Model
 def read(stream: BinaryIO, options: ReadOptions) -> Iterator[Item]:
     """Read a FOCUS cost and usage table."""
     issued_count, not_issued_count = 0, 0
-    for row in rows_of(stream, is_parquet=options.is_parquet, needed=NEEDED):
+    for row in rows_of(stream, options, needed=NEEDED):
         if isinstance(row, BadLine):
             yield row
             continue

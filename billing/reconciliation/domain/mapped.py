@@ -82,7 +82,7 @@ def read(stream: BinaryIO, options: ReadOptions) -> Iterator[Item]:
         raise UnreadableFile("This format needs a mapping.")
     mapping = checked_mapping(options.mapping)
     zone, needed = _zone(mapping), [column for column in mapping.columns.values() if column]
-    for row in rows_of(stream, is_parquet=options.is_parquet, needed=needed, delimiter=mapping.delimiter):
+    for row in rows_of(stream, options, needed=needed, delimiter=mapping.delimiter):
         if isinstance(row, BadLine):
             yield row
             continue

@@ -127,3 +127,5 @@ class ReadOptions:
 
     mapping: ColumnMapping | None = None
     is_parquet: bool = False
+    # What a gzip file may hold.
+    unpacked_max_bytes: int = 2 * 1024**3

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from billing.reconciliation.domain.records import BadLine, UnreadableFile
+from billing.reconciliation.domain.records import BadLine, ReadOptions, UnreadableFile
 from billing.reconciliation.domain.values import raw_text, row_hash
 
 _ROWS_AT_ONCE: Final = 4_096
@@ -40,20 +40,22 @@ class TableRow:
 
 
 def rows_of(
-    stream: BinaryIO, *, is_parquet: bool, needed: Sequence[str], delimiter: str = ","
+    stream: BinaryIO, options: ReadOptions, *, needed: Sequence[str], delimiter: str = ","
 ) -> Iterator[TableRow | BadLine]:
     """Give the rows of a table, or what is wrong with them.
 
     Raises:
-        UnreadableFile: It is no table, lacks a column of ``needed``, or the delimiter is no character.
+        UnreadableFile: It is no table, lacks a column of ``needed``, holds too much, or the delimiter is no character.
     """
     if len(delimiter) != 1:
         raise UnreadableFile("Columns are split by one character.")
-    return _parquet_rows(stream, needed) if is_parquet else _csv_rows(stream, needed, delimiter)
+    if options.is_parquet:
+        return _parquet_rows(stream, needed)
+    return _csv_rows(_unpacked(stream, options.unpacked_max_bytes), needed, delimiter)
 
 
 def _csv_rows(stream: BinaryIO, needed: Sequence[str], delimiter: str) -> Iterator[TableRow | BadLine]:
-    text = io.TextIOWrapper(_unpacked(stream), "utf-8-sig", errors="surrogateescape", newline="")
+    text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
     # One field may not be without end: a quote that is never closed would swallow the file.
     csv.field_size_limit(_CELL_MAX_CHARACTERS)
     reader = csv.reader(_lines(text), delimiter=delimiter, strict=True)
@@ -98,11 +100,30 @@ def _csv_row(line: int, header: list[str], row: list[str], delimiter: str) -> Ta
     return TableRow(line=line, cells=cells, raw=raw_text(joined), row_hash=row_hash(*row))
 
 
-def _unpacked(stream: BinaryIO) -> BinaryIO:
+class _BoundedGzip(gzip.GzipFile):
+    """A gzip file that is given up where it holds more than it may: few bytes can hold a disk full of them."""
+
+    def __init__(self, stream: BinaryIO, max_bytes: int) -> None:
+        super().__init__(fileobj=stream)
+        self._max_bytes = max_bytes
+
+    def read1(self, size: int = -1) -> bytes:
+        """Give what comes next: by this alone text is read.
+
+        Raises:
+            UnreadableFile: It was too much.
+        """
+        piece = super().read1(size)
+        if self.tell() > self._max_bytes:
+            raise UnreadableFile(f"The gzip file unpacks to more than {self._max_bytes:,} bytes.")
+        return piece
+
+
+def _unpacked(stream: BinaryIO, max_bytes: int) -> BinaryIO:
     buffered = io.BufferedReader(stream) if isinstance(stream, io.RawIOBase) else stream
     magic = buffered.read(2)
     buffered.seek(0)
-    return gzip.GzipFile(fileobj=buffered) if magic == b"\x1f\x8b" else buffered  # type: ignore[return-value]  # reads alike
+    return _BoundedGzip(buffered, max_bytes) if magic == b"\x1f\x8b" else buffered  # type: ignore[return-value]  # reads alike
 
 
 def _check_header(header: Sequence[str], needed: Sequence[str]) -> None:

@@ -33,7 +33,7 @@ from billing.reconciliation.names import known_rates
 from billing.reconciliation.services.comparing import Comparison, OtherLines
 from ground import clock
 from ground.ids import new_public_id
-from ground.leases import claim, moving_on, unless_lost
+from ground.leases import Lease, claim, moving_on, unless_lost
 from ground.wake import wake
 
 # Providers' reports lag: what they do not bill is a break only when it is older than this in their report.
@@ -41,6 +41,8 @@ FRESHNESS: Final = timedelta(hours=48)
 ROUNDING_TOTAL_MAX_PICO_USD: Final = 10**12
 _EVIDENCE_MAX_COUNT: Final = 2_000
 _PICO_DECIMALS: Final = 12
+# What has broken off so many tries breaks off the next one too.
+_TRIES_MAX: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +66,13 @@ def ask_to_match(invoice: ProviderInvoice) -> None:
         PeriodClosed: The month is closed.
     """
     with refusing_what_is_closed(invoice.period):
-        ProviderInvoice.objects.filter(pk=invoice.pk).update(match_state=MatchState.DUE, due_at=clock.now())
+        ProviderInvoice.objects.filter(pk=invoice.pk).update(**match_is_due(clock.now()))
     wake("billing.match_invoices")
+
+
+def match_is_due(at: datetime) -> dict[str, object]:
+    """Give the fields of an invoice that is to be matched, with all its tries."""
+    return {"match_state": MatchState.DUE, "due_at": at, "match_try_count": 0, "match_trouble": ""}
 
 
 def match_next_invoice() -> bool:
@@ -75,16 +82,25 @@ def match_next_invoice() -> bool:
         return False
     with unless_lost():
         try:
-            with (
-                refusing_what_is_closed(ProviderInvoice.objects.get(pk=lease.row_id).period),
-                moving_on(ProviderInvoice, lease) as invoice,
-            ):
-                _match(invoice)
-                invoice.match_state, invoice.due_at = MatchState.IDLE, None
+            with refusing_what_is_closed(ProviderInvoice.objects.get(pk=lease.row_id).period):
+                _try_to_match(lease)
         except PeriodClosed:
             # Closed since it was asked for: what is closed stays as it is, and so does the row that is due.
             return False
     return True
+
+
+def _try_to_match(lease: Lease) -> None:
+    # Counted before the work: a run that is killed was a try too.
+    with moving_on(ProviderInvoice, lease, keep_lease=True) as invoice:
+        invoice.match_try_count = min(invoice.match_try_count + 1, _TRIES_MAX + 1)
+    with moving_on(ProviderInvoice, lease) as invoice:
+        if invoice.match_try_count > _TRIES_MAX:
+            invoice.match_state, invoice.due_at = MatchState.FAILED, None
+            invoice.match_trouble = f"Matching broke off {_TRIES_MAX} times. The figures are those of the match before."
+        else:
+            _match(invoice)
+            invoice.match_state, invoice.due_at = MatchState.IDLE, None
 
 
 def _match(invoice: ProviderInvoice) -> None:

@@ -11,6 +11,7 @@ from datetime import date
 from itertools import islice
 from typing import Final
 
+from django.conf import settings
 from django.db import connection
 from django.db.models import Q
 
@@ -31,9 +32,9 @@ from billing.reconciliation.models import (
     FileState,
     InvoiceFile,
     InvoiceLine,
-    MatchState,
     ProviderInvoice,
 )
+from billing.reconciliation.services.matching import match_is_due
 from ground import clock
 from ground.blobs import open_blob
 from ground.leases import Keeper, Lease, claim, moving_on, unless_lost
@@ -75,7 +76,9 @@ def read_next_file() -> bool:
 def options_of(file: InvoiceFile) -> ReadOptions:
     """Give how a file is read."""
     mapping = None if file.mapping is None else ColumnMapping(**file.mapping)
-    return ReadOptions(mapping=mapping, is_parquet=file.is_parquet)
+    return ReadOptions(
+        mapping=mapping, is_parquet=file.is_parquet, unpacked_max_bytes=settings.REPORT_UNPACKED_MAX_BYTES
+    )
 
 
 def _read(lease: Lease) -> None:
@@ -157,8 +160,7 @@ def _finish(lease: Lease, totals: _Totals) -> None:
         file.line_count, file.bad_line_count = totals.line_count, totals.bad_line_count
         file.amount_decimals_count = totals.amount_decimals_count
         file.total_pico_usd = totals.total_pico_usd
-        invoice.match_state, invoice.due_at = MatchState.DUE, at
-        invoice.save(update_fields=["match_state", "due_at"])
+        ProviderInvoice.objects.filter(pk=invoice.pk).update(**match_is_due(at))
         wake("billing.match_invoices")
 
 

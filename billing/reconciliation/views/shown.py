@@ -194,6 +194,8 @@ def _invoice_state(invoice: ProviderInvoice, undecided_count: int, *, is_closed:
         return "ok", "Closed"
     if invoice.match_state == "due":
         return "run", "Being matched"
+    if invoice.match_state == MatchState.FAILED:
+        return "bad", "Not matched"
     if invoice.matched_at is None:
         return "idle", "Uploaded"
     return ("warn", "In review") if undecided_count else ("ok", "Matched")

@@ -18,9 +18,10 @@ from billing.reconciliation.models import (
     FileState,
     InvoiceFile,
     InvoiceLine,
+    MatchState,
     ProviderInvoice,
 )
-from billing.reconciliation.services import reading
+from billing.reconciliation.services import matching, reading
 from billing.reconciliation.services.files import FileTakenBefore, ask_to_cancel, take_file
 from billing.reconciliation.services.matching import match_next_invoice
 from billing.reconciliation.services.reading import read_next_file
@@ -126,6 +127,27 @@ def test_a_file_that_breaks_every_run_is_given_up(db: None, clock: Clock, monkey
     file.refresh_from_db()
     assert (file.state, file.due_at) == (FileState.UNREADABLE, None)
     assert "broke off 5 times" in file.trouble
+
+
+def test_a_match_that_breaks_every_try_is_given_up_and_may_be_asked_for_again(
+    db: None, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_file(report(), [month_of().bill], by=None)
+    read_next_file()
+    with monkeypatch.context() as broken:
+        broken.setattr(matching, "_sum_up", lambda *_, **__: 1 // 0)
+        for _ in range(5):
+            with pytest.raises(ZeroDivisionError):
+                match_next_invoice()
+            clock.advance(hours=1)
+        assert [match_next_invoice(), match_next_invoice()] == [True, False]
+    invoice = ProviderInvoice.objects.get()
+    assert (invoice.match_state, invoice.due_at, invoice.match_number) == (MatchState.FAILED, None, 0)
+    assert "broke off 5 times" in invoice.match_trouble
+    matching.ask_to_match(invoice)
+    assert match_next_invoice()
+    invoice.refresh_from_db()
+    assert (invoice.match_state, invoice.match_trouble, invoice.match_number) == (MatchState.IDLE, "", 1)
 
 
 def test_a_cancelled_file_leaves_no_line_and_may_be_handed_in_again(db: None) -> None:

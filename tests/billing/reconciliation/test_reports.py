@@ -336,7 +336,18 @@ def test_what_no_reader_can_hold_is_unreadable(report: Format, content: bytes, i
 
 def test_a_delimiter_is_one_character_also_before_there_is_a_mapping() -> None:
     with pytest.raises(UnreadableFile):
-        rows_of(io.BytesIO(b"a;;b"), is_parquet=False, needed=(), delimiter=";;")
+        rows_of(io.BytesIO(b"a;;b"), ReadOptions(), needed=(), delimiter=";;")
+
+
+def test_a_gzip_file_may_unpack_to_its_bound_and_to_no_byte_more() -> None:
+    table = b"Date,Cost\n" + b"2026-10-01,1\n" * 20_000
+    read_to = {
+        bound: len(read(Format.MAPPED_CSV, gzip.compress(table), mapping=DAY_AND_COST, unpacked_max_bytes=bound))
+        for bound in (len(table), len(table) + 1)
+    }
+    assert read_to == dict.fromkeys(read_to, 20_001)
+    with pytest.raises(UnreadableFile, match="unpacks to more than 260,009 bytes"):
+        read(Format.MAPPED_CSV, gzip.compress(table), mapping=DAY_AND_COST, unpacked_max_bytes=len(table) - 1)
 
 
 def test_a_gzip_file_that_is_damaged_inside_says_where_it_ends() -> None:
