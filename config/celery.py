@@ -16,6 +16,8 @@ from celery import Celery
 from celery.signals import task_postrun, task_prerun, worker_init, worker_shutting_down
 from kombu import Exchange, Queue
 
+from ground.task_runs import TaskRuns
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
 
 QUEUES: Final = ("engine", "deliveries")
@@ -33,6 +35,9 @@ app.conf["CELERY_DB_REUSE_MAX"] = 1_000_000_000
 app.autodiscover_tasks()
 
 _heard_at = 0.0
+# When the tasks that this process is at began, by their id.
+_began_s: dict[str, float] = {}
+_runs = TaskRuns()
 
 
 @worker_init.connect(weak=False)
@@ -50,6 +55,21 @@ def keep_connection_usable(**_signal: object) -> None:
     from django.db import close_old_connections
 
     close_old_connections()
+
+
+@task_prerun.connect(weak=False)
+def note_begin(task_id: str = "", **_signal: object) -> None:
+    """Remember when a task began."""
+    _began_s[task_id] = time.monotonic()
+
+
+@task_postrun.connect(weak=False)
+def note_run(task_id: str = "", task: Any = None, retval: object = None, state: str = "", **_signal: object) -> None:  # noqa: ANN401 -- Celery's own class
+    """Note how long a task took and whether it failed."""
+    began_s = _began_s.pop(task_id, None)
+    if began_s is not None:
+        error = retval if state == "FAILURE" and isinstance(retval, BaseException) else None
+        _runs.note(task.name, took_ms=round((time.monotonic() - began_s) * 1_000), error=error)
 
 
 @task_postrun.connect(weak=False)

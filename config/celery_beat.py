@@ -26,6 +26,7 @@ from django.db import OperationalError, connections
 
 from config.schedule import SECONDS_BETWEEN
 from ground import heartbeats
+from ground.task_runs import TaskRuns
 from ground.wake import Publisher, queue_of
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class InProcess:
 
     def __init__(self, app: Celery) -> None:
         self._app = app
+        self._runs = TaskRuns()
         self._running: set[str] = set()
         self._guard = threading.Lock()
         self._slots = threading.Semaphore(THREADS)
@@ -74,7 +76,8 @@ class InProcess:
                 if name == BEAT_PART:
                     heartbeats.beat(BEAT_PART)
                 else:
-                    self._app.tasks[name].run()
+                    with self._runs.noting(name):
+                        self._app.tasks[name].run()
         except OperationalError as error:
             logger.warning("sweep %s has no database; it runs again: %s", name, str(error).strip())
         except Exception:

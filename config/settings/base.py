@@ -9,6 +9,7 @@ from typing import Any
 import dj_database_url
 
 from config import env
+from config.schedule import SECONDS_BETWEEN
 from ground.connections import PooledConnection
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
@@ -224,6 +225,8 @@ EXPORT_ROWS_AT_ONCE = env.integer("LANEHOUSE_EXPORT_ROWS_AT_ONCE", 10_000)
 STORED_QUOTES_MAX_BYTES = env.integer("LANEHOUSE_STORED_QUOTES_MAX_BYTES", 50 * 1024 * 1024 * 1024)
 STORED_FILES_MAX_BYTES = env.integer("LANEHOUSE_STORED_FILES_MAX_BYTES", 100 * 1024 * 1024 * 1024)
 SWEEP_INTERVAL_SECONDS = 1.0
+# For pages, which do not read this floor's modules.
+TASK_SECONDS_BETWEEN = SECONDS_BETWEEN
 LEASE_SECONDS = env.integer("LANEHOUSE_LEASE_SECONDS", 60)
 POLL_MIN_SECONDS = env.integer("LANEHOUSE_POLL_MIN_SECONDS", 1)
 POLL_MAX_SECONDS = env.integer("LANEHOUSE_POLL_MAX_SECONDS", 60)

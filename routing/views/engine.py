@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -15,14 +16,18 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.models import StaffRole, User
 from accounts.pages import region_asked_for, staff_page
-from ground import clock, heartbeats
+from ground import clock, heartbeats, task_runs
 from ground.errors import InvalidRequest, NotFound
+from ground.task_runs import TaskRun
 from routing.engine_steps import QUEUE_WORDS, STATE_WORDS, EngineSteps, engine_steps
 from routing.forms import EngineFilterForm
 from routing.services.looking import look_at_job_now
 from routing.views.lists import REGION
 
 _POLL_MS = 5_000
+# Runs are noted only now and then, and a long one is no late one.
+_LATE_AFTER_TURNS: Final = 2
+_LATE_AFTER_S: Final = 60
 _TONES = {"overdue": "bad", "due": "run", "claimed": "run", "later": "idle", "unclear": "warn"}
 
 
@@ -59,12 +64,32 @@ def engine_list(request: HttpRequest, user: User) -> HttpResponse:
         "is_first_page": True,
         "may_look": user.staff_role in {StaffRole.OPERATOR, StaffRole.SUPERADMIN},
         "parts": [{"name": part, "heard_at": heard.get(part)} for part in heartbeats.PARTS],
+        "tasks": _scheduled_tasks(at),
         "here": request.get_full_path(),
         "poll_url": request.path + form.query(v=version),
         "every_ms": settings.PAGE_POLL_MILLISECONDS or _POLL_MS,
         "at": at,
     }
     return render(request, f"routing/{'_' if is_region else ''}engine_list.html", context)
+
+
+def _scheduled_tasks(at: datetime) -> list[dict[str, Any]]:
+    """Give the scheduled tasks by name, each with its last run: failed, late, done, or none yet."""
+    runs = task_runs.last_runs()
+    return [
+        {"name": name, "every_s": round(seconds), "run": runs.get(name), **_task_badge(runs.get(name), seconds, at)}
+        for name, seconds in sorted(settings.TASK_SECONDS_BETWEEN.items())
+    ]
+
+
+def _task_badge(run: TaskRun | None, seconds_between: float, at: datetime) -> dict[str, str]:
+    if run is None:
+        return {"tone": "idle", "word": "Not yet"}
+    if run.has_failed:
+        return {"tone": "bad", "word": "Failed"}
+    if run.ran_at + timedelta(seconds=_LATE_AFTER_TURNS * seconds_between + _LATE_AFTER_S) < at:
+        return {"tone": "warn", "word": "Late"}
+    return {"tone": "ok", "word": "Done"}
 
 
 @require_POST

@@ -11,6 +11,7 @@ from celery import Celery
 
 from config.celery_beat import STALLED_COUNT, SweepScheduler
 from config.schedule import SECONDS_BETWEEN
+from ground.task_runs import TaskRuns, last_runs
 
 
 class Steps:
@@ -153,6 +154,32 @@ def test_beat_says_that_it_is_alive(
     one.close()
     app_cursor.execute("SELECT count(*) FROM ground_heartbeat WHERE part = 'beat'")
     assert app_cursor.fetchone() == (1,)
+
+
+def test_a_run_and_a_failure_are_noted_once_in_ten_seconds(
+    steps: Steps, scheduler: Callable[..., SweepScheduler], settings: Any
+) -> None:
+    settings.CELERY_BROKER_URL = ""
+
+    def fail() -> None:
+        raise ValueError
+
+    steps.add("broken", fail)
+    steps.add("sweep")
+    tick_for(scheduler(broken=0.1, sweep=0.1), 0.5)
+    noted = last_runs()
+    assert {name: (run.has_failed, run.failure) for name, run in noted.items()} == {
+        "broken": (True, "ValueError"),
+        "sweep": (False, ""),
+    }
+    first, again = noted["sweep"], TaskRuns()
+    again.note("sweep", took_ms=7)
+    assert last_runs()["sweep"] == first
+    # Another process's failure is told at once; this one's next only with its next row.
+    TaskRuns().note("sweep", took_ms=8, error=KeyError("a prompt"))
+    again.note("sweep", took_ms=9, error=OSError())
+    told = last_runs()["sweep"]
+    assert (told.took_ms, told.has_failed, told.failure) == (8, True, "KeyError")
 
 
 def test_every_scheduled_name_is_a_task() -> None:

@@ -8,9 +8,11 @@ import pytest
 from django.test import Client
 
 from accounts.models import AuditEntry, StaffRole
-from ground import clock
+from ground import clock as the_clock
+from ground.task_runs import TaskRuns
 from routing.models import ProviderJob
 from simulators.running import RunningSimulator
+from tests.harness.clock import Clock
 from tests.harness.world import Tenant, do_due_steps
 from tests.routing.pages import scenes
 from tests.routing.pages.conftest import html_of, poll_url_of, signed_in, words_of
@@ -31,7 +33,7 @@ def states(client: Client, query: str = "") -> list[tuple[str, str]]:
 def test_steps_stand_in_their_queue_the_longest_due_first(
     operator: Client, tenant: Tenant, simulator: RunningSimulator
 ) -> None:
-    at = clock.now()
+    at = the_clock.now()
     assert "Nothing is due" in words_of(operator.get(PAGE))
     scenes.accepted(tenant, "gpt-4o-mini", "gpt-4o")
     assert states(operator) == [("start", "due"), ("start", "due")]
@@ -60,6 +62,23 @@ def test_steps_stand_in_their_queue_the_longest_due_first(
     assert operator.get(poll_url_of_region(operator), headers=LIST).status_code == 204
 
 
+def test_scheduled_tasks_stand_with_their_last_run(operator: Client, clock: Clock) -> None:
+    runs = TaskRuns()
+    runs.note("billing.sweep_exports", took_ms=1_250)
+    clock.advance(minutes=4)
+    runs.note("routing.sweep_files", took_ms=3, error=OSError())
+    runs.note("routing.sweep_orphans", took_ms=4)
+    page = operator.get(PAGE)
+    words = {task["name"]: task["word"] for task in page.context["tasks"]}
+    assert {name: word for name, word in words.items() if word != "Not yet"} == {
+        "billing.sweep_exports": "Late",
+        "routing.sweep_files": "Failed",
+        "routing.sweep_orphans": "Done",
+    }
+    assert "billing.sweep_exports Late 1 min" in words_of(page)
+    assert "1,250 ms" in words_of(page)
+
+
 def poll_url_of_region(operator: Client) -> str:
     return poll_url_of(operator.get(PAGE, headers=LIST)).replace("&amp;", "&")
 
@@ -67,7 +86,7 @@ def poll_url_of_region(operator: Client) -> str:
 def test_a_job_that_waits_is_looked_at_now_and_one_at_work_is_left_alone(
     operator: Client, tenant: Tenant, simulator: RunningSimulator
 ) -> None:
-    at = clock.now()
+    at = the_clock.now()
     scenes.accepted(tenant)
     do_due_steps()
     job = ProviderJob.objects.get()
@@ -76,7 +95,7 @@ def test_a_job_that_waits_is_looked_at_now_and_one_at_work_is_left_alone(
     assert answer["Location"] == f"{PAGE}?queue=poll"
     job.refresh_from_db()
     assert job.due_at is not None
-    assert job.due_at <= clock.now()
+    assert job.due_at <= the_clock.now()
     assert AuditEntry.objects.get(action="job.looked_at").object_id == job.token
     ProviderJob.objects.update(due_at=at + timedelta(minutes=10), lease_until=at + timedelta(minutes=1))
     page = operator.post(f"{PAGE}{job.token}/look/", {"back": "https://elsewhere.example/"}, follow=True)
