@@ -4,7 +4,8 @@ Of each step the table of turns keeps what every organisation was given, in the 
 and so it does of each lane whose room is limited (``routing.services.room``).
 The organisation that is furthest behind goes first; one that had nothing to do begins where the others are, and saves
 nothing up. So many large pieces of work of one organisation never keep a small one of another waiting for more than
-the piece that a worker has in hand, whatever the step.
+the piece that a worker has in hand, whatever the step. Inside one organisation size counts in whole minutes: of two
+small pieces the older goes first, whatever their estimates.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def claim_in_turn(step: Step, states: tuple[str, ...]) -> Lease | None:
                 WHERE due.{work.state} = ANY(%(states)s) AND due.due_at <= lanehouse_now()
                   AND (due.lease_until IS NULL OR due.lease_until <= lanehouse_now())
                 ORDER BY begun_units, coalesce(batch.finish_by, batch.expires_at)
-                    + make_interval(secs => {work.units} * %(later)s), due.id
+                    + make_interval(mins => floor({work.units} * %(later)s / 60)::integer), due.id
                 LIMIT 1 FOR UPDATE OF due SKIP LOCKED
             ){counted}
             UPDATE {work.table} SET lease_until = lanehouse_now() + make_interval(secs => %(lease)s), fence = fence + 1
