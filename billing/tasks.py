@@ -65,6 +65,12 @@ def sweep_exports() -> None:
     _while_due(exports.sweep_exports)
 
 
+@shared_task(name="billing.sweep_orphan_exports")
+def sweep_orphan_exports() -> None:
+    """Remove files of exports that never got their row."""
+    exports.sweep_orphans()
+
+
 @shared_task(name="billing.tell_low_balances")
 def tell_low_balances() -> None:
     """Tell of wallets that fell below their owner's threshold, and mail what is due."""

@@ -34,6 +34,7 @@ SECONDS_BETWEEN: Final[dict[str, float]] = {
     "accounts.sweep_kept_calls": 60.0,
     "accounts.sweep_sign_ins": 600.0,
     "routing.sweep_orphans": 3_600.0,
+    "billing.sweep_orphan_exports": 3_600.0,
     "routing.sweep_learned_history": 3_600.0,
     "routing.ensure_partitions": 3_600.0,
 }

@@ -14,6 +14,7 @@ KIND_WORDS = {
     ExportKind.LEDGER: "Ledger",
     ExportKind.USAGE: "Usage",
     ExportKind.RECEIPTS: "Receipts, line by line",
+    ExportKind.STATEMENTS: "Statements, opening to closing",
     ExportKind.FOCUS: "FOCUS 1.2 (cost and usage)",
     ExportKind.JOURNAL: "Journal for beancount",
     ExportKind.BREAKS: "Breaks of provider invoices",

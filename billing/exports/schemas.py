@@ -17,7 +17,7 @@ class ExportCreate(Schema):
 
     model_config = ConfigDict(extra="forbid")
 
-    kind: Literal["ledger", "usage", "receipts", "focus"]
+    kind: Literal["ledger", "usage", "receipts", "statements", "focus"]
     format: Literal["csv", "jsonl", "parquet"] = "csv"
     since: date | None = None
     until: date | None = None

@@ -16,6 +16,7 @@ class ExportKind(enum.StrEnum):
     LEDGER = "ledger"
     USAGE = "usage"
     RECEIPTS = "receipts"
+    STATEMENTS = "statements"
     FOCUS = "focus"
     JOURNAL = "journal"
     BREAKS = "breaks"
@@ -44,6 +45,7 @@ FILTERS_OF_CUSTOMERS: Mapping[ExportKind, frozenset[str]] = {
     ExportKind.LEDGER: frozenset({"kind"}),
     ExportKind.USAGE: frozenset({"model", "key", "lane"}),
     ExportKind.RECEIPTS: frozenset({"text", "state"}),
+    ExportKind.STATEMENTS: frozenset(),
     ExportKind.FOCUS: frozenset(),
 }
 FILTERS_OF_THE_HOUSE: Mapping[ExportKind, frozenset[str]] = {
@@ -52,6 +54,7 @@ FILTERS_OF_THE_HOUSE: Mapping[ExportKind, frozenset[str]] = {
     ),
     ExportKind.USAGE: frozenset({"organisation", "model", "lane"}),
     ExportKind.RECEIPTS: frozenset({"organisation", "text", "state"}),
+    ExportKind.STATEMENTS: frozenset({"organisation"}),
     ExportKind.FOCUS: frozenset({"organisation"}),
     ExportKind.JOURNAL: frozenset(),
     ExportKind.BREAKS: frozenset({"state", "kind", "provider", "owner", "period", "invoice", "min_difference"}),

@@ -6,7 +6,8 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
+from itertools import islice
 from typing import Final
 
 from django.conf import settings
@@ -30,10 +31,10 @@ from billing.exports.scope import (
 )
 from billing.exports.writing import Written, rows_up_to, write_export
 from ground import clock
-from ground.blobs import BlobWriter, WrittenBlob, delete_blob, delete_overtaken
+from ground.blobs import BlobWriter, WrittenBlob, blob_names, delete_blob, delete_overtaken
 from ground.errors import InvalidRequest
 from ground.filters import span_of_days
-from ground.ids import new_public_id
+from ground.ids import created_at_of, is_public_id, new_public_id
 from ground.leases import Lease, LeaseLost, claim, moving_on, unless_lost
 from ground.wake import wake
 
@@ -44,6 +45,11 @@ _COUNTED_MAX: Final = 100_000_000
 _PROCESSES_MAX: Final = 5
 _SECONDS_BETWEEN_TICKS: Final = 1.0
 _FILES_PER_TURN: Final = 500
+_PREFIX: Final = "exp_"
+_FOLDER: Final = "exports"
+# A call that writes its file at once is over long before; what has no row by then never gets one.
+_ROW_IS_LATE_AFTER: Final = timedelta(hours=1)
+_KEEPING: Final = ("public_id", "blob_name", "due_at")
 _FAILED: Final = "The file could not be written. Ask for it again; if that fails too, write to us."
 
 
@@ -84,7 +90,7 @@ def create_export(
             f"{_UNFINISHED_MAX} exports are not finished yet: wait for one, or cancel it.", code="too_many_exports"
         )
     export = Export(
-        public_id=new_public_id("exp_", at),
+        public_id=new_public_id(_PREFIX, at),
         organisation=organisation,
         made_by=made_by,
         api_key=api_key,
@@ -150,6 +156,34 @@ def scope_of(export: Export) -> ExportScope:
         zone=zone,
         filters=export.filters,
     )
+
+
+def sweep_orphans() -> int:
+    """Remove files that no export names and that nobody writes any more; give how many there were.
+
+    A call whose transaction is rolled back, or whose process is killed before its end, leaves bytes without a row.
+    """
+    latest = clock.now() - _ROW_IS_LATE_AFTER
+    names = (name for name in blob_names(_FOLDER) if _is_named_before(name, latest))
+    removed_count = 0
+    while some := list(islice(names, _FILES_PER_TURN)):
+        rows = Export.objects.filter(public_id__in={_id_in(name) for name in some})
+        # An export that is due has a next run, which removes what the ones before it left.
+        kept = {public_id: None if due_at else blob for public_id, blob, due_at in rows.values_list(*_KEEPING)}
+        for name in some:
+            if kept.get(_id_in(name), "") not in {None, name}:
+                delete_blob(name)
+                removed_count += 1
+    return removed_count
+
+
+def _is_named_before(name: str, latest: datetime) -> bool:
+    public_id = _id_in(name)
+    return is_public_id(public_id, _PREFIX) and created_at_of(public_id) <= latest
+
+
+def _id_in(name: str) -> str:
+    return name.rpartition("/")[0].rpartition("/")[2]
 
 
 @transaction.atomic
@@ -222,7 +256,7 @@ def _write(lease: Lease) -> None:
     if lease.fence > _PROCESSES_MAX:
         _end_as_failed(lease)
         return
-    folder = f"exports/{export.public_id}"
+    folder = f"{_FOLDER}/{export.public_id}"
     delete_overtaken(folder, lease.fence)
     with moving_on(Export, lease, keep_lease=True) as row:
         row.state, row.done_count = ExportState.RUNNING, 0

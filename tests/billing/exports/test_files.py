@@ -6,7 +6,7 @@ import csv
 import hashlib
 import io
 import json
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,18 +19,21 @@ from django.db.models import Sum
 from accounts.models import Organisation, User
 from billing.adjustments.models import AdjustmentKind
 from billing.adjustments.services import AdjustmentWish, request_adjustment
+from billing.books.selectors import account_statement
 from billing.exports.columns import csv_lines
 from billing.exports.focus_rules import RULES, RuleBroken, check_row
 from billing.exports.models import Export
-from billing.models import LedgerLeg, Receipt
+from billing.models import LedgerAccount, LedgerLeg, Receipt
 from billing.reconciliation.models import Break, ProviderInvoice
 from billing.services.exports import ExportWish, create_export
 from billing.services.settlement import settle_batch
+from billing.services.wallets import record_top_up
 from ground.blobs import read_blob
 from ground.cells import text_cell
 from ground.errors import InvalidRequest
 from tests.billing.exports.conftest import FIRST
 from tests.billing.kit import make_organisation, settlement, usage
+from tests.harness.clock import Clock
 
 CASES = Path(__file__).resolve().parents[2] / "cases" / "billing"
 
@@ -97,6 +100,68 @@ def test_17_amounts_are_what_the_ledger_says_in_every_format(customer: Organisat
     assert [str(value) for value in stored.column("amount_usd").to_pylist()] == amounts
     assert in_csv.totals == {"amount_usd": "0.022315"}
     assert (in_csv.row_count, sum(map(Decimal, amounts))) == (5, Decimal(charged_micro_usd(customer)).scaleb(-6))
+
+
+def test_statements_lead_from_opening_to_closing_and_are_those_of_the_page(db: None, clock: Clock) -> None:
+    # Midnight in Kathmandu (+5:45) is 18:15 UTC: 1,000 is of October, the last 7 of December, what is between November's.
+    clock.freeze(datetime(2026, 10, 31, 18, 14, tzinfo=UTC))
+    organisation = make_organisation(money=1_000)
+    for month, day, minute, reference, micro_usd in (
+        (10, 31, 15, "=first", 50),
+        (11, 30, 14, "last", 0),
+        (11, 30, 15, "late", 7),
+    ):
+        clock.freeze(datetime(2026, month, day, 18, minute, tzinfo=UTC))
+        if micro_usd:
+            at = clock.now()
+            record_top_up(
+                organisation, reference=reference, amount_micro_usd=micro_usd, effective_at=at, recorded_by=None
+            )
+        else:
+            settle_batch(settlement(organisation, reference, usage("a", 300), settled_at=clock.now()))
+    twin = make_organisation(twin_of=organisation, money=77)
+    idle = make_organisation(money=0)
+    november: dict[str, Any] = {"first_day": date(2026, 11, 1), "last_day": date(2026, 11, 30), "zone": "Asia/Kathmandu"}
+    in_csv = exported(organisation, "statements", "csv", **november)
+    names = ("booked_at Asia/Kathmandu", "kind", "reference", "debit_usd", "credit_usd", "balance_usd")
+    assert [tuple(row[name] for name in names) for row in table(in_csv)] == [
+        ("2026-11-01 00:00:00", "opening", "", "", "", "0.001000"),
+        ("2026-11-01 00:00:00", "top_up", "'=first", "", "0.000050", "0.001050"),
+        ("2026-11-30 23:59:00", "settlement", "last", "0.000300", "", "0.000750"),
+        ("2026-12-01 00:00:00", "closing", "", "", "", "0.000750"),
+    ]
+    totals = {"opening_usd": "0.001000", "credit_usd": "0.000050", "debit_usd": "0.000300", "closing_usd": "0.000750"}
+    assert (in_csv.row_count, in_csv.totals) == (4, totals)
+    account = LedgerAccount.objects.get(organisation=organisation, kind="customer_wallet")
+    page = account_statement(
+        account,
+        since=datetime(2026, 10, 31, 18, 15, tzinfo=UTC),
+        until=datetime(2026, 11, 30, 18, 15, tzinfo=UTC),
+    )
+    assert (page.opening_micro_usd, page.credit_micro_usd, page.debit_micro_usd, page.closing_micro_usd) == (
+        1_000,
+        50,
+        300,
+        750,
+    )
+    assert [each.balance_micro_usd for each in page.movements] == [1_050, 750]
+    # The house has every customer's, also of those in whose wallet nothing moved; none of play money.
+    house = exported(None, "statements", "jsonl", **november)
+    lines = [json.loads(line) for line in read_blob(house.blob_name).splitlines()]
+    assert {line["organisation_id"] for line in lines} == {organisation.public_id, idle.public_id}
+    assert twin.public_id not in {line["organisation_id"] for line in lines}
+    assert (len(lines), house.totals) == (6, totals)
+    chosen = exported(None, "statements", "parquet", filters={"organisation": organisation.public_id})
+    stored = pq.read_table(io.BytesIO(read_blob(chosen.blob_name)))
+    assert str(stored.schema.field("balance_usd").type) == "decimal128(38, 6)"
+    assert [str(value) for value in stored.column("balance_usd").to_pylist()] == [
+        "0.000000",
+        "0.001000",
+        "0.001050",
+        "0.000750",
+        "0.000757",
+        "0.000757",
+    ]
 
 
 def test_usage_is_filtered_as_on_the_screen_in_days_of_the_zone(customer: Organisation) -> None:
@@ -283,6 +348,7 @@ def test_32_what_is_over_gives_the_same_bytes_for_ever(customer: Organisation) -
     day = FIRST.date()
     over = {"first_day": day, "last_day": day}
     kinds = [("usage", "csv"), ("receipts", "jsonl"), ("receipts", "parquet"), ("focus", "parquet"), ("focus", "csv")]
+    kinds.append(("statements", "parquet"))
     before = [exported(customer, kind, form, **over).sha256 for kind, form in kinds]
     settle_batch(settlement(customer, "batch_later", usage("tiny", 7), settled_at=FIRST + timedelta(days=3)))
     Organisation.objects.filter(pk=customer.pk).update(name="Renamed")
@@ -327,6 +393,12 @@ def test_breaks_are_exported_as_their_list_shows_them(customer: Organisation) ->
 
 def test_an_export_of_one_organisation_has_nothing_of_another(customer: Organisation) -> None:
     other = make_organisation(money=10)
+    assert [row["balance_usd"] for row in table(exported(other, "statements", "csv"))] == [
+        "0.000000",
+        "0.000010",
+        "0.000010",
+    ]
+    assert {row["organisation_id"] for row in table(exported(other, "statements", "csv"))} == {other.public_id}
     for kind, formats in (("ledger", ["csv"]), ("usage", ["csv"]), ("receipts", ["jsonl"]), ("focus", ["jsonl"])):
         for form in formats:
             export = exported(other, kind, form)

@@ -139,6 +139,36 @@ def test_a_row_that_breaks_a_rule_fails_the_export(large: Organisation, monkeypa
     assert "could not be written" in export.failure
 
 
+def test_bytes_of_a_call_that_was_rolled_back_are_swept_and_no_others(large: Organisation, clock: Clock) -> None:
+    kept = create_export(large, WISH)
+    write_next_export()
+    rolled_back = create_export(large, WISH)
+    write_next_export()
+    Export.objects.filter(pk=rolled_back.pk).delete()
+    assert exports.sweep_orphans() == 0
+    clock.advance(hours=2)
+    # One that is written just now has bytes that no row names yet, whatever its age.
+    running = create_export(large, WISH)
+    write_next_export()
+    Export.objects.filter(pk=running.pk).update(
+        state="running",
+        due_at=running.due_at,
+        finished_at=None,
+        sha256=None,
+        size_bytes=None,
+        row_count=None,
+        blob_name="",
+    )
+    clock.advance(hours=2)
+    assert exports.sweep_orphans() == 1
+    assert exports.sweep_orphans() == 0
+    kept.refresh_from_db()
+    assert (row_count(kept), blobs()) == (5, ["1.csv", "1.csv"])
+    cancel_export(running)
+    assert exports.sweep_orphans() == 1
+    assert blobs() == ["1.csv"]
+
+
 def test_the_bytes_go_when_their_time_is_over_and_the_record_stays(large: Organisation, clock: Clock) -> None:
     export = create_export(large, WISH)
     write_next_export()
