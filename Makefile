@@ -35,6 +35,7 @@ lock: .venv/dev.stamp
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate requirements/dev.in -o requirements/dev.txt
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate requirements/rows.in -o requirements/rows.txt
 	for sdk in openai-1 openai-2; do $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate requirements/$$sdk.in -o requirements/$$sdk.txt; done
+	$(BIN)/uv pip compile -q --python-version 3.12 --generate-hashes --no-header --no-annotate requirements/focus-validator.in -o requirements/focus-validator.txt
 
 # After a change of routing/domain/jsonl/rows.c: compiles it to the WebAssembly that is in the tree.
 rows: .venv/dev.stamp

@@ -40,11 +40,11 @@ def main() -> int:
     """Print what is wrong; give 1 if anything is."""
     problems = []
     run_pins, _ = pinned(FOLDER / "run.txt")
-    for name in ("run", "dev", "rows", "openai-1", "openai-2"):
+    for name in ("run", "dev", "rows", "openai-1", "openai-2", "focus-validator"):
         pins, without_hash = pinned(FOLDER / f"{name}.txt")
         problems += [f"{name}.txt: {package} has no hash" for package in without_hash]
-        # Older SDKs lie beside the product's packages, not among them.
-        known = pins if name.startswith("openai") else {**run_pins, **pins}
+        # Older SDKs and the validator lie beside the product's packages, not among them.
+        known = pins if name.startswith(("openai", "focus")) else {**run_pins, **pins}
         for requirement in asked(FOLDER / f"{name}.in"):
             versions = known.get(canonicalize_name(requirement.name), [])
             if not any(requirement.specifier.contains(version, prereleases=True) for version in versions):

@@ -1,4 +1,4 @@
-"""Tables that are exported as they are: the ledger, usage, receipts, statements. One query each, its order and control totals."""
+"""Tables that are exported as they are, such as the ledger. One query each, its order and control totals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from billing.exports.columns import Column, ColumnKind
 from billing.exports.scope import ExportKind, ExportScope
+from billing.exports.statement_lines import statement_lines
 from billing.reconciliation.models import UNDECIDED
 
 # What has a meaning in a pattern.
@@ -264,59 +265,11 @@ def _receipts(scope: ExportScope) -> Table:
     )
 
 
-# One wallet after the other: what it began with, each movement in the order of booking, what it ended with. Opening and
-# closing are sums of their own, not the first and the last running balance, so that the lines between prove something.
-_STATEMENT_LINES = """(
-    WITH wallet AS (
-        SELECT organisation.public_id AS organisation_id, account.id AS account_id
-        FROM accounts_organisation organisation
-        LEFT JOIN billing_ledgeraccount account
-            ON account.organisation_id = organisation.id AND account.kind = 'customer_wallet'
-        WHERE {whose}
-    ), leg AS NOT MATERIALIZED (
-        SELECT wallet.organisation_id, leg.id, leg.transaction_id, leg.amount_micro_usd, header.booked_at
-        FROM wallet
-        JOIN billing_ledgerleg leg ON leg.account_id = wallet.account_id
-        JOIN billing_ledgertransaction header ON header.id = leg.transaction_id
-        WHERE %(until)s::timestamptz IS NULL OR header.booked_at < %(until)s::timestamptz
-    ), edge AS (
-        SELECT wallet.organisation_id, coalesce(sums.opening_micro_usd, 0) AS opening_micro_usd,
-               coalesce(sums.closing_micro_usd, 0) AS closing_micro_usd
-        FROM wallet LEFT JOIN (
-            SELECT organisation_id, sum(amount_micro_usd) AS closing_micro_usd,
-                   sum(amount_micro_usd) FILTER (WHERE booked_at < %(since)s::timestamptz) AS opening_micro_usd
-            FROM leg GROUP BY organisation_id
-        ) AS sums USING (organisation_id)
-    )
-    SELECT organisation_id, 0 AS place, 'opening' AS edge, %(since)s::timestamptz AS at, NULL::bigint AS leg_id,
-           NULL::bigint AS transaction_id, NULL::bigint AS amount_micro_usd, opening_micro_usd AS balance_micro_usd
-    FROM edge
-    UNION ALL
-    SELECT organisation_id, 1, NULL, booked_at, id, transaction_id, amount_micro_usd, balance_micro_usd
-    FROM (
-        SELECT leg.*, sum(amount_micro_usd) OVER (PARTITION BY organisation_id ORDER BY booked_at, id)
-                   AS balance_micro_usd
-        FROM leg
-    ) AS movement
-    WHERE %(since)s::timestamptz IS NULL OR booked_at >= %(since)s::timestamptz
-    UNION ALL
-    SELECT organisation_id, 2, 'closing', %(until)s::timestamptz, NULL, NULL, NULL, closing_micro_usd FROM edge
-) AS line
-LEFT JOIN billing_ledgertransaction header ON header.id = line.transaction_id
-LEFT JOIN billing_receipt receipt ON receipt.transaction_id = header.id"""
-
-
 def _statements(scope: ExportScope) -> Table:
     """Give the statements of a span as the page of a month shows them; for the house, of all customers' wallets.
 
     Opening stands at the first instant of the span, closing at the first one after it; without days, at none.
     """
-    if scope.organisation_id is not None:
-        whose = "organisation.id = %(organisation_id)s"
-    else:
-        whose = "organisation.kind = 'customer'"
-        if "organisation" in scope.filters:
-            whose += " AND organisation.public_id = %(organisation)s"
     debit = "CASE WHEN line.amount_micro_usd < 0 THEN -line.amount_micro_usd END"
     credit = "CASE WHEN line.amount_micro_usd >= 0 THEN line.amount_micro_usd END"
     return _made(
@@ -333,7 +286,7 @@ def _statements(scope: ExportScope) -> Table:
             _usd("credit_usd", credit),
             _usd("balance_usd", "line.balance_micro_usd"),
         ),
-        _STATEMENT_LINES.format(whose=whose),
+        statement_lines(scope),
         {},
         'line.organisation_id COLLATE "C", line.place, line.at, line.leg_id',
         {

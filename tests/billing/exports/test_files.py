@@ -103,7 +103,7 @@ def test_17_amounts_are_what_the_ledger_says_in_every_format(customer: Organisat
 
 
 def test_statements_lead_from_opening_to_closing_and_are_those_of_the_page(db: None, clock: Clock) -> None:
-    # Midnight in Kathmandu (+5:45) is 18:15 UTC: 1,000 is of October, the last 7 of December, what is between November's.
+    # Midnight in Kathmandu (+5:45) is 18:15 UTC: 1,000 is of October, the last 7 of December, the rest of November.
     clock.freeze(datetime(2026, 10, 31, 18, 14, tzinfo=UTC))
     organisation = make_organisation(money=1_000)
     for month, day, minute, reference, micro_usd in (
@@ -121,7 +121,11 @@ def test_statements_lead_from_opening_to_closing_and_are_those_of_the_page(db: N
             settle_batch(settlement(organisation, reference, usage("a", 300), settled_at=clock.now()))
     twin = make_organisation(twin_of=organisation, money=77)
     idle = make_organisation(money=0)
-    november: dict[str, Any] = {"first_day": date(2026, 11, 1), "last_day": date(2026, 11, 30), "zone": "Asia/Kathmandu"}
+    november: dict[str, Any] = {
+        "first_day": date(2026, 11, 1),
+        "last_day": date(2026, 11, 30),
+        "zone": "Asia/Kathmandu",
+    }
     in_csv = exported(organisation, "statements", "csv", **november)
     names = ("booked_at Asia/Kathmandu", "kind", "reference", "debit_usd", "credit_usd", "balance_usd")
     assert [tuple(row[name] for name in names) for row in table(in_csv)] == [
