@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("billing", "0019_settlement_costs_less")]
+    dependencies = [("billing", "0020_matching_gives_up")]
 
     operations = [
         migrations.AlterField(
