@@ -66,6 +66,7 @@ def _sections(user: User, membership: Membership | None) -> list[dict[str, Any]]
         if user.staff_role != StaffRole.FINANCE:
             links.insert(2, _link("engine", "Jobs", "routing:engine-list", "refresh", "g j"))
             links.append(_link("quote-path", "Quote path", "routing:quote-path", "clock", "g p"))
+            links.append(_link("retention", "Retention", "console:retention", "refresh", ""))
         if user.staff_role != StaffRole.SUPPORT:
             links.append(_link("audit", "Audit log", "accounts:audit", "shield-check", "g t"))
         sections.append({"label": "Operate", "links": links})

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from console.views import customers, docs, jump, overviews, preferences
+from console.views import customers, docs, jump, overviews, preferences, retention
 
 app_name = "console"
 urlpatterns = [
@@ -13,6 +13,7 @@ urlpatterns = [
     path("docs/<str:name>", docs.docs_page, name="docs-page"),
     path("ops/customers/", customers.customer_list, name="customer-list"),
     path("ops/customers/<str:organisation_id>/limits/", customers.customer_limits, name="customer-limits"),
+    path("ops/retention/", retention.retention_page, name="retention"),
     path("fin/", customers.finance_page, name="finance-overview"),
     path("go", jump.go, name="go"),
     path("me/preferences/", preferences.preferences, name="preferences"),

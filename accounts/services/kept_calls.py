@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from django.db import connection
+from django.db import connection, transaction
 
 from accounts.models import KeptCall, Organisation
 from accounts.selectors import DATABASE_NOW
-from ground import secrets
+from ground import retention_record, secrets
 from ground.errors import InProgress, InvalidRequest
+from ground.retention_record import Kept
 
 KEPT_FOR: Final = timedelta(hours=24)
 _CALLS_PER_TURN: Final = 1_000
@@ -82,5 +83,7 @@ def free_call(claim: CallClaim) -> None:
 def sweep_kept_calls() -> bool:
     """Remove calls of more than a day ago; say whether there may be more."""
     oldest = KeptCall.objects.filter(claimed_at__lte=DATABASE_NOW - KEPT_FOR).order_by("claimed_at")
-    swept_count, _ = KeptCall.objects.filter(pk__in=oldest.values("pk")[:_CALLS_PER_TURN]).delete()
+    with transaction.atomic():
+        swept_count, _ = KeptCall.objects.filter(pk__in=oldest.values("pk")[:_CALLS_PER_TURN]).delete()
+        retention_record.add(Kept.KEPT_CALLS, swept_count)
     return swept_count == _CALLS_PER_TURN

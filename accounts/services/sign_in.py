@@ -13,13 +13,14 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Q
 from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
 
 from accounts.models import SignInBucket
-from ground import clock
+from ground import clock, retention_record
+from ground.retention_record import Kept
 
 _WINDOW: Final = timedelta(minutes=15)
 _PAIR_TRIES, _ADDRESS_TRIES, _ACCOUNT_TRIES = 10, 50, 100
@@ -119,7 +120,9 @@ def sweep_sign_ins() -> int:
     """Remove sessions that have ended, and buckets that are full and remember nothing; up to a thousand of each."""
     at = clock.now()
     ended = Session.objects.filter(expire_date__lte=at).order_by("expire_date").values("pk")[:_SWEEP_ROWS]
-    removed_count, _ = Session.objects.filter(pk__in=ended).delete()
+    with transaction.atomic():
+        removed_count, _ = Session.objects.filter(pk__in=ended).delete()
+        retention_record.add(Kept.SESSIONS, removed_count)
     forgets = Q(succeeded_at=None) | Q(succeeded_at__lte=at - _KNOWN_FOR)
     full = SignInBucket.objects.filter(forgets, full_at__lte=at).order_by("full_at").values("pk")[:_SWEEP_ROWS]
     return removed_count + SignInBucket.objects.filter(pk__in=full).delete()[0]

@@ -30,12 +30,13 @@ from billing.exports.scope import (
     is_filter,
 )
 from billing.exports.writing import Written, rows_up_to, write_export
-from ground import clock
+from ground import clock, retention_record
 from ground.blobs import BlobWriter, WrittenBlob, blob_names, delete_blob, delete_overtaken
 from ground.errors import InvalidRequest
 from ground.filters import span_of_days
 from ground.ids import created_at_of, is_public_id, new_public_id
 from ground.leases import Lease, LeaseLost, claim, moving_on, unless_lost
+from ground.retention_record import Kept
 from ground.wake import wake
 
 _log = logging.getLogger(__name__)
@@ -139,7 +140,13 @@ def sweep_exports() -> bool:
     for key, name in found:
         if name:
             delete_blob(name)
-        Export.objects.filter(pk=key, swept_at=None).update(swept_at=clock.now())
+        with transaction.atomic():
+            marked = Export.objects.select_for_update().filter(pk=key, swept_at=None)
+            sizes = list(marked.values_list("size_bytes", flat=True))
+            marked.update(swept_at=clock.now())
+            retention_record.add(Kept.EXPORTS, len(sizes), size_bytes=sum(size or 0 for size in sizes))
+    if not found:
+        retention_record.add(Kept.EXPORTS, 0, size_bytes=0)
     return len(found) == _FILES_PER_TURN
 
 

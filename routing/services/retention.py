@@ -12,12 +12,14 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
+from django.db import transaction
 from django.db.models import Q
 
 from accounts.selectors import DATABASE_NOW
-from ground import clock
+from ground import clock, retention_record
 from ground.blobs import blob_names, delete_blob
 from ground.ids import created_at_of, is_public_id
+from ground.retention_record import Kept
 from routing.models import Batch, FilePricing, PricingState, ProviderJob, Quote, StoredFile
 from routing.payloads import payload_name, placement_name
 from routing.services.file_quotes import link_to_quote
@@ -37,7 +39,13 @@ def sweep_files() -> bool:
     _keep_for_pricing([key for key, _ in found])
     for key, name in found:
         delete_blob(name)
-        StoredFile.objects.filter(pk=key, swept_at=None).update(swept_at=clock.now())
+        with transaction.atomic():
+            marked = StoredFile.objects.select_for_update().filter(pk=key, swept_at=None)
+            sizes = list(marked.values_list("size_bytes", flat=True))
+            marked.update(swept_at=clock.now())
+            retention_record.add(Kept.FILES, len(sizes), size_bytes=sum(sizes))
+    if not found:
+        retention_record.add(Kept.FILES, 0, size_bytes=0)
     return len(found) == _FILES_PER_TURN
 
 
@@ -60,7 +68,11 @@ def sweep_payloads() -> bool:
     for quote_id, created_at in found:
         delete_blob(payload_name(quote_id))
         delete_blob(placement_name(quote_id))
-        Quote.objects.filter(public_id=quote_id, created_at=created_at).update(payload_kept_until=None)
+        with transaction.atomic():
+            quote = Quote.objects.filter(public_id=quote_id, created_at=created_at, payload_kept_until__isnull=False)
+            retention_record.add(Kept.PAYLOADS, quote.update(payload_kept_until=None))
+    if not found:
+        retention_record.add(Kept.PAYLOADS, 0)
     return len(found) == _FILES_PER_TURN
 
 
@@ -78,7 +90,11 @@ def sweep_batches() -> bool:
             delete_blob(name)
         delete_blob(payload_name(batch.quote_id))
         delete_blob(placement_name(batch.quote_id))
-        Batch.objects.filter(pk=batch.pk, files_swept_at=None).update(files_swept_at=clock.now())
+        with transaction.atomic():
+            marked_count = Batch.objects.filter(pk=batch.pk, files_swept_at=None).update(files_swept_at=clock.now())
+            retention_record.add(Kept.BATCHES, marked_count)
+    if not found:
+        retention_record.add(Kept.BATCHES, 0)
     return len(found) == _BATCHES_PER_TURN
 
 

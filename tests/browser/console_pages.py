@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from catalog.domain.records import LaneHealth
 from catalog.services.sla import record_sla_snapshot
-from ground import clock
+from ground import clock, retention_record
+from ground.retention_record import Kept
 from tests.browser.cases import PageCase, Role, World
 from tests.routing.pages import scenes
 
@@ -40,6 +41,15 @@ def _found(world: World) -> str:
     return "/go?q=nightly"
 
 
+def _swept(_world: World) -> str:
+    """Files, quotes and sessions went, and the other sweeps found nothing."""
+    retention_record.add(Kept.FILES, 12, size_bytes=48_000_000)
+    retention_record.add(Kept.PAYLOADS, 1_204)
+    retention_record.add(Kept.SESSIONS, 3)
+    retention_record.add(Kept.EXPORTS, 0, size_bytes=0)
+    return "/ops/retention/"
+
+
 OF_THE_CONSOLE = (
     PageCase(
         name="overview at first",
@@ -57,6 +67,13 @@ OF_THE_CONSOLE = (
         others=_OF_STAFF,
     ),
     PageCase(name="in flight", url_name="console:operator-overview", seen_by="operator", make=_busy),
+    PageCase(
+        name="retention",
+        url_name="console:retention",
+        seen_by="operator",
+        make=_swept,
+        others={"nobody": 302, "admin": 404, "support": 200, "finance": 403},
+    ),
     PageCase(name="jump", url_name="console:go", seen_by="admin", make=_found, others=_OF_PEOPLE),
     PageCase(
         name="preferences",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import psycopg
 import pytest
 from django.core.files.storage import default_storage
@@ -10,6 +12,7 @@ from django.db import OperationalError, connection
 from ground import clock as the_clock
 from ground.blobs import BlobWriter, write_small
 from ground.ids import new_public_id
+from ground.retention_record import Kept, Removed, RemovedOnDay, removed_by_day, removed_in_all
 from routing.models import Quote, StoredFile
 from routing.payloads import open_payload, payload_name, placement_name
 from routing.services.batches import accept_quote
@@ -22,6 +25,8 @@ from routing.workflows import DEFAULT_WORKFLOW
 from tests.harness.clock import Clock
 from tests.harness.world import Tenant
 from tests.routing.domain.sample import jsonl, row
+from tests.routing.pages import scenes
+from tests.routing.pages.conftest import signed_in, words_of
 
 ROWS = jsonl(row("a"), row("b"))
 
@@ -43,6 +48,29 @@ def test_a_deleted_files_bytes_go_with_the_next_sweep(tenant: Tenant) -> None:
     kept.refresh_from_db()
     assert gone.swept_at is not None
     assert kept.swept_at is None
+
+
+def test_the_clock_keeps_a_record_that_counts_each_removal_once(tenant: Tenant, clock: Clock) -> None:
+    clock.freeze(the_clock.now())
+    first = the_clock.now().date()
+    for content in (b"{}", b"12345"):
+        delete_file(organisation=tenant.organisation, public_id=stored(tenant, content).public_id)
+    sweep_files()
+    quoted(tenant)
+    clock.advance(days=1)
+    # An end of a day before, repeated turns, and one that finds nothing.
+    sweep_files()
+    sweep_payloads()
+    sweep_payloads()
+    at = the_clock.now()
+    assert removed_by_day(at, 30) == [
+        RemovedOnDay(kind=Kept.PAYLOADS, day=first + timedelta(days=1), count=1, size_bytes=None),
+        RemovedOnDay(kind=Kept.FILES, day=first, count=2, size_bytes=7),
+    ]
+    assert removed_in_all(at, 1)[Kept.FILES] == Removed(kind=Kept.FILES, count=0, size_bytes=0, last_ran_at=at)
+    page = words_of(signed_in(scenes.staff()).get("/ops/retention/"))
+    assert "Requests of quotes 1 h" in page
+    assert f"{first:%Y} Uploaded files 2 7 bytes" in page
 
 
 def test_a_files_bytes_are_kept_for_30_days_and_no_longer(tenant: Tenant, clock: Clock) -> None:
