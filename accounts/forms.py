@@ -19,7 +19,7 @@ from accounts.models import ActorKind, MemberRole, Organisation, OrganisationKin
 from accounts.selectors import KeyState
 from accounts.services.organisations import KEY_NAME_MAX_CHARACTERS
 from accounts.services.sign_in import Try, address_of
-from accounts.zones import zone_names
+from accounts.zones import zone_choices
 from ground.filters import DaysForm, ListFilterForm
 
 _LIVE, _TEST = "live", "test"
@@ -175,17 +175,12 @@ class NewPasswordForm(SetPasswordForm):  # type: ignore[type-arg]  # generic in 
         self.fields["new_password2"].help_text = ""
 
 
-def _zones() -> list[tuple[str, str]]:
-    """Give the zones by region and place, as the zone list names them."""
-    return [(name, name.replace("_", " ")) for name in sorted(zone_names())]
-
-
 class OrganisationForm(forms.Form):
     """What holds for a whole organisation."""
 
     reporting_zone = forms.ChoiceField(
         label="Reporting zone",
-        choices=_zones,
+        choices=zone_choices,
         widget=forms.Select({"class": "input"}),
         help_text="Days and months of usage, statements and exports are those of this zone. A change moves the borders "
         "of days from now on, also of days gone by; receipts and the ledger keep their instants.",

@@ -39,3 +39,8 @@ def zone_of(request: HttpRequest, organisation: Organisation | None) -> zoneinfo
         if name in zone_names():
             return zoneinfo.ZoneInfo(name)
     return zoneinfo.ZoneInfo("UTC")
+
+
+def zone_choices() -> list[tuple[str, str]]:
+    """Give the zones for a form to choose from, by name."""
+    return [(name, name.replace("_", " ")) for name in sorted(zone_names())]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from django import forms
 
-from accounts.zones import zone_names
+from accounts.zones import zone_choices
 
 
 def _zones() -> list[tuple[str, str]]:
-    """Give the zones by region and place, as the zone list names them."""
-    return [("", "As my browser says"), *((name, name.replace("_", " ")) for name in sorted(zone_names()))]
+    """Give the zones, and the browser's guess before them."""
+    return [("", "As my browser says"), *zone_choices()]
 
 
 class PreferencesForm(forms.Form):

@@ -132,3 +132,19 @@ def test_links_are_not_asked_for_without_end(client: Client, tenant: Tenant) -> 
     pair = {"username": "casey@example.com", "password": scenes.PASSWORD}
     assert client.post("/login", pair).status_code == 302
     assert User.objects.count() == 1
+
+
+@pytest.mark.parametrize("link", ["%00/x-y/", "%FF/x-y/", "MQ/set-password/", "x" * 900 + "/y/", "////", "MTI/a-%00/"])
+def test_a_link_that_nobody_sent_is_refused_in_words(client: Client, tenant: Tenant, link: str) -> None:
+    answer = client.get(f"/reset/{link}", follow=True)
+    assert answer.status_code in {200, 404}
+    assert "Save the password" not in html_of(answer)
+
+
+@pytest.mark.parametrize("name", ["%00", "nobody@example.com", "x" * 900, "%F0%9F%A6%80", "invite%2F.."])
+def test_a_member_that_is_none_is_not_found(admin: Client, name: str) -> None:
+    for answer in (
+        admin.get(f"{SETTINGS}members/{name}/"),
+        admin.post(f"{SETTINGS}members/{name}/", {"remove": "yes"}),
+    ):
+        assert answer.status_code == 404
