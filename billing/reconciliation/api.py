@@ -90,6 +90,12 @@ class ApprovalIn(Schema):
     reason: Text
 
 
+class ApprovalsIn(ApprovalIn):
+    """What the second person says of many breaks."""
+
+    ids: list[Text]
+
+
 class BreaksIn(Schema):
     """Which breaks, and which page of them."""
 
@@ -240,7 +246,16 @@ def decide(request: HttpRequest, body: DecisionIn) -> dict[str, Any]:
 def approve(request: HttpRequest, break_id: str, body: ApprovalIn) -> dict[str, Any]:
     """Agree to what waits for a second person, or refuse it."""
     user = _writer(request)
-    return break_answer(settle_pending(break_id, agrees=body.agrees, reason=body.reason, by=user))
+    (settled,) = settle_pending([break_id], agrees=body.agrees, reason=body.reason, by=user)
+    return break_answer(settled)
+
+
+@_post("/break_approvals")
+def approve_many(request: HttpRequest, body: ApprovalsIn) -> dict[str, Any]:
+    """Agree to what waits for a second person at many breaks, or refuse it: all of them or none."""
+    user = _writer(request)
+    settled = settle_pending(body.ids, agrees=body.agrees, reason=body.reason, by=user)
+    return {"object": "list", "data": [break_answer(each) for each in settled]}
 
 
 @_get("/periods/{month}")

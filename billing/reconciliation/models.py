@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from accounts.models import User
+from billing.reconciliation.domain.decisions import POSTED_STATES, Action
 from billing.reconciliation.domain.records import ChargeKind, Format, TokenClass
 from ground.leases import Claimable
 
@@ -381,6 +382,12 @@ class Break(models.Model):
 
     def __str__(self) -> str:
         return self.public_id
+
+    @property
+    def is_posted(self) -> bool:
+        """Say whether a decision stands in our books: also while somebody has asked to take it back."""
+        is_asked_back = self.state == BreakState.PENDING and self.asked_action == Action.REOPEN
+        return bool(self.entry_key) and (self.state in POSTED_STATES or is_asked_back)
 
 
 class BreakEvent(models.Model):

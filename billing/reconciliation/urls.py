@@ -16,6 +16,7 @@ urlpatterns = [
     path("fin/invoices/<str:invoice_id>/match", invoices.invoice_match, name="invoice-match"),
     path("fin/breaks/", breaks.break_list, name="break-list"),
     path("fin/breaks/decide", breaks.break_decide, name="break-decide"),
+    path("fin/breaks/agree", breaks.breaks_agree, name="breaks-agree"),
     path("fin/breaks/dispute.csv", breaks.break_dispute_file, name="dispute-file"),
     path("fin/breaks/<str:break_id>/", breaks.break_detail, name="break-detail"),
     path("fin/breaks/<str:break_id>/agree", breaks.break_agree, name="break-agree"),

@@ -132,6 +132,7 @@ OF_RECONCILIATION = (
 )
 NOT_OF_RECONCILIATION = {
     "reconciliation:file-cancel": "takes a POST",
+    "reconciliation:breaks-agree": "takes a POST",
     "reconciliation:invoice-match": "takes a POST",
     "reconciliation:file-download": "a download",
     "reconciliation:dispute-file": "a download",

@@ -27,6 +27,8 @@ STATE_AFTER: Final = {
     Action.DISPUTE: "disputed",
     Action.LINK: "linked",
 }
+# The states in which a decision stands in our books.
+POSTED_STATES: Final = frozenset(STATE_AFTER[action] for action in POSTING)
 SAID: Final = {
     Action.ACCEPT: "Accept the provider's amount",
     Action.ADJUST: "Adjust our books",

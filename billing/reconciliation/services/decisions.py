@@ -1,12 +1,14 @@
 """Deciding breaks: one by one or many at once, with a reason, an event and an audit entry each.
 
 Every decision is safe to repeat: a break that is already there is left alone. What moves more money than the limit
-waits for a second person. Reopening one break touches no other.
+waits for a second person, who agrees to one or to many at once; taking a posting back moves money as making it did.
+Reopening one break touches no other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,10 +19,16 @@ from accounts.audit import record
 from accounts.models import StaffRole, User
 from billing.models import LedgerTransaction
 from billing.reconciliation.closed import refusing_what_is_closed
-from billing.reconciliation.domain.decisions import POSTING, SAID, STATE_AFTER, Action
+from billing.reconciliation.domain.decisions import POSTED_STATES, POSTING, SAID, STATE_AFTER, Action
 from billing.reconciliation.domain.sides import BreakKind
 from billing.reconciliation.models import Break, BreakEvent, BreakState, ProviderInvoice
-from billing.reconciliation.services.posting import amount_of, post_difference
+from billing.reconciliation.services.posting import (
+    amount_of,
+    next_entry_key,
+    post_back,
+    post_difference,
+    posted_micro_usd,
+)
 from ground import clock
 from ground.errors import InvalidRequest, NotFound, PermissionRefused
 from ground.reasons import checked_reason
@@ -48,15 +56,50 @@ def decide_breaks(public_ids: Sequence[str], decision: Decision, *, by: User) ->
         PeriodClosed: A break's month is closed.
     """
     reason = checked_reason(decision.reason)
+    _check(decision)
+    with _locked(public_ids) as found:
+        for each in found:
+            _decide(each, decision, reason, by)
+        return found
+
+
+def settle_pending(public_ids: Sequence[str], *, agrees: bool, reason: str, by: User) -> list[Break]:
+    """Let a second person agree to what waits for one, or refuse it: for all of the breaks, or for none.
+
+    What the same person has said of a break before is not said again.
+
+    Raises:
+        NotFound: An id names no break.
+        PermissionRefused: It is the person who asked for one of them.
+        InvalidRequest: Nothing waits at one of them, or the reason is missing.
+        PeriodClosed: A break's month is closed.
+    """
+    reason = checked_reason(reason)
+    with _locked(public_ids) as found:
+        for each in found:
+            _settle_pending(each, by, agrees=agrees, reason=reason)
+        return found
+
+
+def needs_second_person(found: Break, action: Action) -> bool:
+    """Say whether a decision waits for somebody else: it moves more than the limit, forth or back."""
+    if action is Action.REOPEN:
+        moved_micro_usd = posted_micro_usd(found) if found.state in POSTED_STATES else 0
+    else:
+        moved_micro_usd = abs(amount_of(found)) if action in POSTING else 0
+    return moved_micro_usd > settings.ADJUSTMENT_APPROVAL_ABOVE_MICRO_USD
+
+
+@contextmanager
+def _locked(public_ids: Sequence[str]) -> Iterator[list[Break]]:
+    """Give these breaks, locked for one transaction in one order, so that two people who choose the same take turns."""
     wanted = sorted(set(public_ids))
     if not 0 < len(wanted) <= AT_ONCE_MAX_COUNT:
         raise InvalidRequest(f"Choose 1 to {AT_ONCE_MAX_COUNT} breaks.", param="breaks")
-    _check(decision)
     month = ProviderInvoice.objects.filter(breaks__public_id__in=wanted).values_list("period", flat=True).first()
     if month is None:
         raise NotFound("There is no such break.")
     with refusing_what_is_closed(month), transaction.atomic():
-        # In one order, so that two people who choose the same ones take turns.
         found = list(
             Break.objects.select_for_update(of=("self",))
             .select_related("invoice")
@@ -65,41 +108,7 @@ def decide_breaks(public_ids: Sequence[str], decision: Decision, *, by: User) ->
         )
         if len(found) != len(wanted):
             raise NotFound("There is no such break.")
-        for each in found:
-            _decide(each, decision, reason, by)
-        return found
-
-
-def settle_pending(public_id: str, *, agrees: bool, reason: str, by: User) -> Break:
-    """Let a second person agree to what waits for one, or refuse it; repeated, it changes nothing.
-
-    Raises:
-        NotFound: There is no such break.
-        PermissionRefused: It is the person who asked for it.
-        InvalidRequest: Nothing waits there, or the reason is missing.
-    """
-    reason = checked_reason(reason)
-    with transaction.atomic():
-        found = (
-            Break.objects.select_for_update(of=("self",)).select_related("invoice").filter(public_id=public_id).first()
-        )
-        if found is None:
-            raise NotFound("There is no such break.")
-        with refusing_what_is_closed(found.invoice.period):
-            if found.state != BreakState.PENDING:
-                raise InvalidRequest("Nothing waits for a second person here.", code="nothing_pending")
-            if found.decided_by_id == by.pk:
-                raise PermissionRefused("A second person decides this: you asked for it.", code="second_person_needed")
-            if agrees:
-                _settle(found, Action(found.asked_action), found.reason, by, said=f"Agreed: {reason}")
-            else:
-                _move(found, _undecided_state(found), by, action="refused", reason=reason)
-    return found
-
-
-def needs_second_person(found: Break, action: Action) -> bool:
-    """Say whether a decision waits for somebody else: it moves more than the limit."""
-    return action in POSTING and abs(amount_of(found)) > settings.ADJUSTMENT_APPROVAL_ABOVE_MICRO_USD
+        yield found
 
 
 def _check(decision: Decision) -> None:
@@ -142,7 +151,9 @@ def _decide(found: Break, decision: Decision, reason: str, by: User) -> None:
 def _settle(found: Break, action: Action, reason: str, by: User, *, said: str = "") -> None:
     if action in POSTING:
         amount_micro_usd = amount_of(found)
-        entry = post_difference(found, action, amount_micro_usd=amount_micro_usd, key=_entry_key(found), recorded_by=by)
+        entry = post_difference(
+            found, action, amount_micro_usd=amount_micro_usd, key=next_entry_key(found), recorded_by=by
+        )
         found.entry_key = entry.business_key if entry else ""
         said = said or (f"Posted {amount_micro_usd:,} micro-USD." if entry else "Nothing to post: it rounds to zero.")
     found.asked_action = ""
@@ -150,22 +161,52 @@ def _settle(found: Break, action: Action, reason: str, by: User, *, said: str = 
 
 
 def _reopen(found: Break, reason: str, by: User) -> None:
-    """Take a decision back, with its posting; one that is undecided stays so."""
-    if found.state in {*_UNDECIDED, BreakState.CLEARED}:
+    """Take a decision back, with its posting; one that is undecided stays so, and so does one that waits for this."""
+    is_asked = found.state == BreakState.PENDING and found.asked_action == Action.REOPEN
+    if is_asked or found.state in {*_UNDECIDED, BreakState.CLEARED}:
         return
-    said = ""
-    if found.entry_key and found.state in {STATE_AFTER[action] for action in POSTING}:
-        action = next(each for each in POSTING if STATE_AFTER[each] == found.state)
-        entry = LedgerTransaction.objects.get(business_key=found.entry_key)
-        amount_micro_usd = max(leg.amount_micro_usd for leg in entry.legs.all())
-        sign = 1 if found.difference_pico_usd > 0 else -1
-        post_difference(found, action, amount_micro_usd=-sign * amount_micro_usd, key=_entry_key(found), recorded_by=by)
-        said = f"Posted back: {entry.business_key}."
+    if needs_second_person(found, Action.REOPEN):
+        found.asked_action = Action.REOPEN
+        _move(found, BreakState.PENDING, by, action="asked", reason=reason, said="Asked to: reopen.")
+        return
+    _take_back(found, reason, by)
+
+
+def _take_back(found: Break, reason: str, by: User, *, said: str = "") -> None:
+    back = post_back(found, key=next_entry_key(found), recorded_by=by)
+    said = " ".join(filter(None, (said, f"Posted back: {found.entry_key}." if back else "")))
     _move(found, _undecided_state(found), by, action=Action.REOPEN, reason=reason, said=said)
 
 
-def _entry_key(found: Break) -> str:
-    return f"break:{found.public_id}:{found.events.count()}"
+def _settle_pending(found: Break, by: User, *, agrees: bool, reason: str) -> None:
+    if found.state != BreakState.PENDING:
+        last = found.events.order_by("-pk").first()
+        if last is not None and (last.from_state, last.by_id, last.action != "refused") == (
+            BreakState.PENDING,
+            by.pk,
+            agrees,
+        ):
+            return
+        raise InvalidRequest(f"Nothing waits for a second person at {found.public_id}.", code="nothing_pending")
+    if found.decided_by_id == by.pk:
+        raise PermissionRefused("A second person decides this: you asked for it.", code="second_person_needed")
+    action = Action(found.asked_action)
+    if agrees and action is Action.REOPEN:
+        _take_back(found, found.reason, by, said=f"Agreed: {reason}")
+    elif agrees:
+        _settle(found, action, found.reason, by, said=f"Agreed: {reason}")
+    elif action is Action.REOPEN:
+        _leave_posted(found, reason, by)
+    else:
+        _move(found, _undecided_state(found), by, action="refused", reason=reason)
+
+
+def _leave_posted(found: Break, reason: str, by: User) -> None:
+    """Let a decision stand that somebody wanted to take back: as it was, by whom it was."""
+    decided = found.events.filter(action__in=[action.value for action in POSTING]).latest("pk")
+    found.asked_action = ""
+    found.decided_by, found.decided_at, found.reason = decided.by, decided.at, decided.reason
+    _move(found, BreakState(decided.to_state), by, action="refused", reason=reason, keeps=True)
 
 
 def _undecided_state(found: Break) -> BreakState:
@@ -177,7 +218,7 @@ def _move(
 ) -> None:
     """Write a break's new state with its event and its audit entry."""
     at = clock.now()
-    before = found.state
+    before, owner = found.state, found.owner.name if found.owner else None
     found.state = state
     if not keeps:
         is_undecided = state in _UNDECIDED
@@ -202,7 +243,5 @@ def _move(
         object_id=found.public_id,
         reason=reason,
         user=by,
-        changes={"state": (before, str(state)), "owner": (None, found.owner.name if found.owner else None)}
-        if keeps
-        else {"state": (before, str(state))},
+        changes={"state": (before, str(state)), **({"owner": (None, owner)} if action == Action.ASSIGN else {})},
     )

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from django.db import connection
 
+from accounts.audit import record
 from billing.domain.money import PICO_PER_MICRO
 from billing.reconciliation.closed import PeriodClosed, refusing_what_is_closed
 from billing.reconciliation.domain.naming import name_differences
@@ -31,6 +32,7 @@ from billing.reconciliation.models import (
 )
 from billing.reconciliation.names import known_rates
 from billing.reconciliation.services.comparing import Comparison, OtherLines
+from billing.reconciliation.services.posting import next_entry_key, post_back
 from ground import clock
 from ground.ids import new_public_id
 from ground.leases import Lease, claim, moving_on, unless_lost
@@ -235,7 +237,10 @@ def _sum_up(invoice: ProviderInvoice, found: list[_Found], *, stated: InvoiceFil
 
 
 def _store(invoice: ProviderInvoice, found: list[_Found], comparison: Comparison, at: datetime) -> None:
-    before = {each.key: each for each in Break.objects.select_for_update().filter(invoice=invoice)}
+    before = {
+        each.key: each
+        for each in Break.objects.select_for_update(of=("self",)).select_related("invoice").filter(invoice=invoice)
+    }
     new: list[Break] = []
     changed: list[Break] = []
     events: list[BreakEvent] = []
@@ -285,6 +290,16 @@ _STORED: Final = (
 
 
 def _moved(known: Break, state: BreakState, at: datetime, said: str) -> BreakEvent:
+    """Take back what was decided about other figures, with its posting: books say nothing that nobody decided."""
+    if back := post_back(known, key=next_entry_key(known), recorded_by=None):
+        said = f"Posted back: {known.entry_key}. {said}"
+        record(
+            "break.posted_back",
+            object_type="break",
+            object_id=known.public_id,
+            changes={"entry": (known.entry_key, back.business_key)},
+            reason="The figures changed at a later match",
+        )
     event = BreakEvent(of_break=known, at=at, action="matched", from_state=known.state, to_state=state, said=said[:300])
     known.state = state
     known.reason = known.asked_action = known.entry_key = ""

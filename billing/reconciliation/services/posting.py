@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from datetime import UTC, date, datetime, time, timedelta
 
+from django.db.models import QuerySet
+
 from accounts.models import OrganisationKind, User
 from billing.domain.money import round_pico_to_micro
 from billing.models import AccountKind, LedgerAccount, LedgerLeg, LedgerTransaction, TransactionKind
@@ -23,6 +25,11 @@ def amount_of(found: Break) -> int:
     return round_pico_to_micro(int(found.difference_pico_usd))
 
 
+def next_entry_key(found: Break) -> str:
+    """Give the key of the next entry about a break: each step of its life has one of its own."""
+    return f"break:{found.public_id}:{found.events.count()}"
+
+
 def effective_at_of(month: date) -> datetime:
     """Give the instant that a posting about a month carries: its last second, or now while it still runs."""
     end = datetime.combine((month + timedelta(days=32)).replace(day=1), time(), UTC)
@@ -38,10 +45,43 @@ def post_difference(
     """
     if amount_micro_usd == 0:
         return None
-    body = f"{found.public_id}|{action}|{amount_micro_usd}"
+    is_written_off = action is Action.WRITE_OFF
+    cost = (_WRITTEN_OFF_CODE, AccountKind.WRITE_OFF) if is_written_off else (_COST_CODE, AccountKind.COST_OF_SERVICE)
+    payable_code = f"provider_payable:{_BOOK}:{found.invoice.provider}:{found.invoice.provider_account}"
+    legs = [
+        (_account(*cost), -amount_micro_usd),
+        (_account(payable_code, AccountKind.PROVIDER_PAYABLE), amount_micro_usd),
+    ]
+    return _posted(found, legs, key=key, body=f"{action}|{amount_micro_usd}", recorded_by=recorded_by)
+
+
+def post_back(found: Break, *, key: str, recorded_by: User | None) -> LedgerTransaction | None:
+    """Post the mirror of the entry that a break's decision made; None where it made none.
+
+    Runs in the caller's transaction; without a person it is the matcher's: the figures are not those that were decided.
+    """
+    if not found.is_posted:
+        return None
+    legs = [(leg.account, -leg.amount_micro_usd) for leg in _legs_of(found)]
+    return _posted(found, legs, key=key, body=f"back|{found.entry_key}", recorded_by=recorded_by)
+
+
+def posted_micro_usd(found: Break) -> int:
+    """Give what a break's decision has posted, in micro-USD without a sign; 0 where it posted nothing."""
+    return max((leg.amount_micro_usd for leg in _legs_of(found)), default=0) if found.is_posted else 0
+
+
+def _legs_of(found: Break) -> QuerySet[LedgerLeg]:
+    legs = LedgerLeg.objects.filter(transaction__business_key=found.entry_key)
+    return legs.select_related("account").order_by("leg_number")
+
+
+def _posted(
+    found: Break, legs: list[tuple[LedgerAccount, int]], *, key: str, body: str, recorded_by: User | None
+) -> LedgerTransaction:
     header = LedgerTransaction.objects.create(
         business_key=key,
-        body_hash=hashlib.sha256(body.encode()).digest(),
+        body_hash=hashlib.sha256(f"{found.public_id}|{body}".encode()).digest(),
         kind=TransactionKind.PROVIDER_ADJUSTMENT,
         organisation=None,
         reference=found.public_id,
@@ -50,17 +90,10 @@ def post_difference(
         # The database sets it.
         booked_at=clock.now(),
     )
-    is_written_off = action is Action.WRITE_OFF
-    cost = (_WRITTEN_OFF_CODE, AccountKind.WRITE_OFF) if is_written_off else (_COST_CODE, AccountKind.COST_OF_SERVICE)
-    payable_code = f"provider_payable:{_BOOK}:{found.invoice.provider}:{found.invoice.provider_account}"
-    accounts = [
-        (_account(*cost), -amount_micro_usd),
-        (_account(payable_code, AccountKind.PROVIDER_PAYABLE), amount_micro_usd),
-    ]
     # In one statement: the journal takes all legs of an entry at once.
     LedgerLeg.objects.bulk_create(
         LedgerLeg(transaction=header, leg_number=number, account=account, amount_micro_usd=amount)
-        for number, (account, amount) in enumerate(accounts, start=1)
+        for number, (account, amount) in enumerate(legs, start=1)
     )
     return header
 

@@ -69,6 +69,7 @@ def break_list(request: HttpRequest, user: User) -> HttpResponse:
         "here": request.get_full_path(),
         "actions": [(each.value, SAID[each]) for each in Action if each not in {Action.LINK, Action.REOPEN}],
         "may_write": may_write(user),
+        "has_pending": any(each.state == BreakState.PENDING for each in page),
     }
     is_region = region_asked_for(request) == "list"
     return render(request, f"billing/reconciliation/{'_' if is_region else ''}break_list.html", context)
@@ -103,7 +104,7 @@ def break_detail(request: HttpRequest, user: User, break_id: str) -> HttpRespons
         "actions": [(each.value, SAID[each]) for each in Action if each is not Action.REOPEN],
         "may_write": may_write(user),
         "is_own_request": found.decided_by_id == user.pk,
-        "asked_word": SAID[Action(found.asked_action)] if found.asked_action else "",
+        "asked_word": _asked_word(found),
         "here": request.path,
         "crumbs": [
             {"label": "Breaks", "url": url},
@@ -210,27 +211,59 @@ def _decision_page(
 @require_http_methods(["GET", "HEAD", "POST"])
 @staff_page(StaffRole.FINANCE)
 def break_agree(request: HttpRequest, user: User, break_id: str) -> HttpResponse:
-    """Let a second person agree to what waits, or refuse it."""
+    """Let a second person agree to what waits at one break, or refuse it."""
     found = _break(break_id)
-    form = ReasonForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
+    back = reverse("reconciliation:break-detail", args=[found.public_id])
+    return _agree(request, user, [found], back, is_asked="agree" in request.POST or "refuse" in request.POST)
+
+
+@require_POST
+@staff_page(StaffRole.FINANCE)
+def breaks_agree(request: HttpRequest, user: User) -> HttpResponse:
+    """Let a second person agree to what waits at the breaks that were ticked, or refuse it."""
+    ids = ids_of(request.POST.getlist("id"))
+    back = _back(request)
+    if not 0 < len(ids) <= AT_ONCE_MAX_COUNT:
+        messages.error(request, f"Tick 1 to {AT_ONCE_MAX_COUNT} breaks first.")
+        return redirect(back)
+    found = list(
+        Break.objects.select_related("invoice", "decided_by").defer("evidence").filter(public_id__in=ids).order_by("pk")
+    )
+    if len(found) != len(ids):
+        raise Http404("There is no such break.")
+    return _agree(request, user, found, back, is_asked="agree" in request.POST or "refuse" in request.POST)
+
+
+def _agree(request: HttpRequest, user: User, found: list[Break], back: str, *, is_asked: bool) -> HttpResponse:
+    form = ReasonForm(request.POST if is_asked else None)
+    agrees = "agree" in request.POST
+    if is_asked and form.is_valid():
+        ids = [each.public_id for each in found]
         try:
-            settle_pending(break_id, agrees="agree" in request.POST, reason=form.cleaned_data["reason"], by=user)
+            settle_pending(ids, agrees=agrees, reason=form.cleaned_data["reason"], by=user)
         except LanehouseError as error:
             form.add_error(None, error.message)
         else:
-            messages.success(request, "Agreed and posted." if "agree" in request.POST else "Refused.")
-            return redirect("reconciliation:break-detail", break_id)
+            messages.success(request, f"{'Agreed and posted' if agrees else 'Refused'}: {count_of(found)}.")
+            return redirect(back)
+    at = clock.now()
+    waiting = [each for each in found if each.state == BreakState.PENDING]
     context = {
         "active_nav": "breaks",
-        "found": found,
-        "row": shown.break_row(found, clock.now()),
-        "asked_word": SAID[Action(found.asked_action)] if found.asked_action else "",
-        "is_own_request": found.decided_by_id == user.pk,
+        "title": f"Agree or refuse: {count_of(found)}",
+        "rows": [(shown.break_row(each, at), _asked_word(each)) for each in found],
+        "ids": [each.public_id for each in found],
+        "is_waiting": len(waiting) == len(found),
+        "is_own_request": any(each.decided_by_id == user.pk for each in waiting),
         "form": form,
+        "back": back,
     }
     status = 422 if form.is_bound else 200
     return render(request, "billing/reconciliation/break_agree.html", context, status=status)
+
+
+def _asked_word(found: Break) -> str:
+    return SAID[Action(found.asked_action)] if found.asked_action else ""
 
 
 @require_safe

@@ -21,7 +21,7 @@ from billing.reconciliation.services.matching import ask_to_match, match_next_in
 from billing.reconciliation.services.periods import PeriodNotReady, ask_to_close, close, closing_bytes, take_back
 from ground.errors import InvalidRequest, LanehouseError, PermissionRefused
 from tests.billing.kit import assert_books_hold, broken_rule
-from tests.billing.reconciliation.kit import MONTH, matched_month, report
+from tests.billing.reconciliation.kit import MONTH, matched_month, month_of, record, report, taken
 from tests.harness.clock import Clock
 from tests.routing.pages.scenes import staff
 
@@ -91,16 +91,97 @@ def test_what_moves_more_than_the_limit_waits_for_a_second_person(people: tuple[
     tax = decided(of_kind("tax"), Action.ADJUST, fay)
     assert (tax.state, posted()) == (BreakState.PENDING, {})
     with pytest.raises(PermissionRefused):
-        settle_pending(tax.public_id, agrees=True, reason="fine", by=fay)
-    settle_pending(tax.public_id, agrees=True, reason="fine", by=sam)
+        settle_pending([tax.public_id], agrees=True, reason="fine", by=fay)
+    settle_pending([tax.public_id], agrees=True, reason="fine", by=sam)
     tax.refresh_from_db()
     assert (tax.state, posted()["cost_of_service:customer"]) == (BreakState.ADJUSTED, -1_190_000)
     credit = decided(of_kind("credit_or_commitment"), Action.ADJUST, fay)
-    settle_pending(credit.public_id, agrees=False, reason="not ours", by=sam)
+    settle_pending([credit.public_id], agrees=False, reason="not ours", by=sam)
     credit.refresh_from_db()
     assert (credit.state, credit.decided_by) == (BreakState.EXPLAINED, None)
     assert decided(credit, Action.ASSIGN, fay, owner=sam).owner == sam
     assert decided(credit, Action.LINK, fay, entry_key=tax.entry_key).state == BreakState.LINKED
+
+
+def test_many_are_agreed_to_at_once_with_an_entry_each_and_all_or_none(
+    people: tuple[User, User], settings: object
+) -> None:
+    fay, sam = people
+    matched_month()
+    settings.ADJUSTMENT_APPROVAL_ABOVE_MICRO_USD = 0  # type: ignore[attr-defined]
+    ids = list(
+        Break.objects.filter(kind__in=["tax", "missing_receipt", "time_boundary"]).values_list("public_id", flat=True)
+    )
+    decide_breaks(ids, Decision(action=Action.ACCEPT, reason="as they say"), by=fay)
+    own = of_kind("quantity")
+    decide_breaks([own.public_id], Decision(action=Action.ACCEPT, reason="by Sam"), by=sam)
+    # Sam cannot agree to their own among them, so to none.
+    with pytest.raises(PermissionRefused):
+        settle_pending([*ids, own.public_id], agrees=True, reason="looked at", by=sam)
+    assert posted() == {}
+    for _ in range(2):
+        settle_pending(ids, agrees=True, reason="looked at", by=sam)
+    # 1.19 USD of tax and 4,200 micro-USD that we lacked; what moved to the day after cancels out.
+    assert posted()["cost_of_service:customer"] == -1_190_000 - 4_200
+    agreed = AuditEntry.objects.filter(action="break.accept")
+    assert sorted(agreed.values_list("object_id", "user__name")) == sorted((each, "Sam Second") for each in ids)
+    settle_pending([own.public_id], agrees=False, reason="not ours", by=fay)
+    with pytest.raises(InvalidRequest):
+        settle_pending([own.public_id], agrees=True, reason="not ours", by=fay)
+    assert_books_hold()
+
+
+def test_a_posting_above_the_limit_is_taken_back_by_two_and_its_siblings_stay(
+    people: tuple[User, User], settings: object
+) -> None:
+    fay, sam = people
+    invoice = matched_month()
+    # 92,000 tokens at 0.075 USD per million moved to the next day: 6,900 micro-USD on each side.
+    settings.ADJUSTMENT_APPROVAL_ABOVE_MICRO_USD = 6_899  # type: ignore[attr-defined]
+    pair = list(Break.objects.filter(kind="time_boundary").order_by("difference_pico_usd"))
+    ids = [each.public_id for each in pair]
+    decide_breaks(ids, Decision(action=Action.ADJUST, reason="midnight"), by=fay)
+    settle_pending(ids, agrees=True, reason="seen", by=sam)
+    before = Break.objects.get(pk=pair[1].pk)
+    asked = decided(pair[0], Action.REOPEN, sam, "looked again")
+    assert (asked.state, asked.asked_action, asked.entry_key != "") == (BreakState.PENDING, "reopen", True)
+    assert LedgerTransaction.objects.filter(kind="provider_adjustment").count() == 2
+    with pytest.raises(PermissionRefused):
+        settle_pending([asked.public_id], agrees=True, reason="mine", by=sam)
+    ask_to_match(invoice)
+    match_next_invoice()
+    # Refused: it stands as it was decided, by whom and why.
+    settle_pending([asked.public_id], agrees=False, reason="leave it", by=fay)
+    asked.refresh_from_db()
+    assert (asked.state, asked.decided_by, asked.reason) == (BreakState.ADJUSTED, sam, "midnight")
+    decided(asked, Action.REOPEN, fay, "looked again")
+    for _ in range(2):
+        settle_pending([asked.public_id], agrees=True, reason="so it is", by=sam)
+    asked.refresh_from_db()
+    assert (asked.state, asked.entry_key, asked.decided_by) == (BreakState.EXPLAINED, "", None)
+    # What the sibling posted is left.
+    assert posted()["cost_of_service:customer"] == -6_900
+    assert Break.objects.get(pk=pair[1].pk).entry_key == before.entry_key
+    assert_books_hold()
+
+
+def test_a_corrected_bill_posts_back_what_was_posted_about_figures_that_are_gone(people: tuple[User, User]) -> None:
+    fay, _ = people
+    made = month_of()
+    record(made)
+    taken(made.bill)
+    tax, missing = (decided(of_kind(kind), Action.ACCEPT, fay) for kind in ("tax", "missing_receipt"))
+    decided(of_kind("credit_or_commitment"), Action.LINK, fay, entry_key=tax.entry_key)
+    # The tax becomes 1.20 USD, and the credit moves too; 4,200 micro-USD stay as they were decided.
+    taken(made.bill.replace(b"1.19000000", b"1.20000000").replace(b"-2.50000000", b"-2.40000000"))
+    tax.refresh_from_db()
+    assert (tax.state, tax.entry_key) == (BreakState.EXPLAINED, "")
+    assert posted()["cost_of_service:customer"] == -4_200
+    assert AuditEntry.objects.get(action="break.posted_back").object_id == tax.public_id
+    decided(tax, Action.ACCEPT, fay)
+    assert posted()["cost_of_service:customer"] == -1_204_200
+    assert Break.objects.get(pk=missing.pk).entry_key == missing.entry_key
+    assert_books_hold()
 
 
 def test_a_month_is_closed_by_two_and_changes_no_more(

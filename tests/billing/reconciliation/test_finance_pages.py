@@ -93,6 +93,22 @@ def test_many_breaks_are_decided_at_once_and_one_is_reopened_alone(fay: Client) 
     assert dispute.count("\nbreak,") == 1
 
 
+def test_many_breaks_that_wait_are_agreed_to_by_another_person_at_once(fay: Client, settings: object) -> None:
+    settings.ADJUSTMENT_APPROVAL_ABOVE_MICRO_USD = 0  # type: ignore[attr-defined]
+    matched_month()
+    ids = list(Break.objects.filter(kind__in=["tax", "tier"]).values_list("public_id", flat=True))
+    fay.post("/fin/breaks/decide", {"id": ids, "action": "accept", "confirm": "yes", "reason": "as they say"})
+    assert 'formaction="/fin/breaks/agree"' in fay.get("/fin/breaks/?state=pending").content.decode()
+    assert "somebody else of finance" in fay.post("/fin/breaks/agree", {"id": ids}).content.decode()
+    sam = signed_in("Sam Second")
+    asked = sam.post("/fin/breaks/agree", {"id": ids}).content.decode()
+    assert asked.count("as they say") == len(ids)
+    assert sam.post("/fin/breaks/agree", {"id": ids, "agree": "yes", "reason": ""}).status_code == 422
+    done = sam.post("/fin/breaks/agree", {"id": ids, "agree": "yes", "reason": "seen", "back": "/fin/breaks/"})
+    assert done.headers["Location"] == "/fin/breaks/"
+    assert Break.objects.filter(state=BreakState.ACCEPTED).count() == len(ids)
+
+
 def test_a_month_is_closed_on_its_page_by_two(fay: Client, clock: Clock) -> None:
     matched_month()
     clock.freeze(datetime(2026, 11, 9, tzinfo=UTC))
