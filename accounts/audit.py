@@ -54,6 +54,13 @@ def acts_with(api_key: ApiKey) -> None:
         hand.api_key = api_key
 
 
+def acts_for(user: User) -> None:
+    """Say in whose name the call under way is made: a staff key acts as its person."""
+    hand = _hand.get()
+    if hand is not None:
+        hand.user_of = lambda: user
+
+
 def record(
     action: str,
     *,

@@ -15,6 +15,8 @@ from django.core.exceptions import ValidationError
 from accounts.audit_pages import AuditChoice
 from accounts.domain.audit import Area
 from accounts.domain.scopes import SAID
+from accounts.domain.staff_scopes import SAID as STAFF_SAID
+from accounts.domain.staff_scopes import StaffScope
 from accounts.models import ActorKind, MemberRole, Organisation, OrganisationKind, User
 from accounts.selectors import KeyState
 from accounts.services.organisations import KEY_NAME_MAX_CHARACTERS
@@ -121,6 +123,45 @@ class KeyFilterForm(ListFilterForm):
         """Give what a valid form asks of the list."""
         cleaned = self.cleaned_data
         return {"text": cleaned["text"], "state": cleaned["state"], "kind": _KINDS.get(cleaned["kind"], "")}
+
+
+class StaffKeyForm(forms.Form):
+    """What a new key of one of our own people is for, what it may do, and how long; it always expires."""
+
+    name = forms.CharField(
+        label="Name",
+        max_length=KEY_NAME_MAX_CHARACTERS,
+        help_text="The program that will use it, so that you know it again.",
+        widget=forms.TextInput({"autocomplete": "off", "autofocus": True}),
+    )
+    scope = forms.ChoiceField(
+        label="It may",
+        choices=[(scope.value, f"{said} ({scope.value})") for scope, said in STAFF_SAID.items()],
+        widget=forms.RadioSelect,
+        initial=StaffScope.FINANCE_READ.value,
+    )
+    lifetime_days = forms.ChoiceField(
+        label="It expires",
+        choices=[(key, words) for key, (words, span) in _LIFETIMES.items() if span is not None],
+        initial="90",
+    )
+
+    def lifetime(self) -> timedelta:
+        """Give how long the key of a valid form is good."""
+        span = _LIFETIMES[self.cleaned_data["lifetime_days"]][1]
+        assert span is not None, "never is not offered"
+        return span
+
+
+class StaffKeyFilterForm(ListFilterForm):
+    """Which keys of our own people to show."""
+
+    text = forms.CharField(
+        label="Name, person or last four", required=False, max_length=80, widget=forms.TextInput({"type": "search"})
+    )
+    state = forms.ChoiceField(
+        label="State", required=False, choices=[("", "All"), *((state.value, state.label) for state in KeyState)]
+    )
 
 
 class AuditFilterForm(DaysForm):

@@ -210,6 +210,7 @@ class StaffKey(models.Model):
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints: ClassVar = [
@@ -229,11 +230,13 @@ class StaffKey(models.Model):
 class KeptCall(models.Model):
     """A call that came with an ``Idempotency-Key``: claimed before its work, then with its answer for a day.
 
-    A claim is numbered, so that a process that comes back after its claim lapsed cannot answer for the one that has it
-    now. The answer is encrypted: some hold a secret that is shown once.
+    It belongs to an organisation or, under ``/v1/finance``, to the person in whose name it was made: two people who
+    chose the same key are two. A claim is numbered, so that a process that comes back after its claim lapsed cannot
+    answer for the one that has it now. The answer is encrypted: some hold a secret that is shown once.
     """
 
-    organisation = models.ForeignKey(Organisation, models.PROTECT, related_name="+")
+    organisation = models.ForeignKey(Organisation, models.PROTECT, null=True, related_name="+")
+    user = models.ForeignKey(User, models.PROTECT, null=True, related_name="+", db_index=False)
     # Method and address with the names of its parameters; their values are part of the hash.
     route = models.CharField(max_length=120)
     key = models.CharField(max_length=255)
@@ -249,7 +252,13 @@ class KeptCall(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(
-                fields=["organisation", "route", "key"], name="kept_call_is_one_per_organisation_route_and_key"
+                fields=["organisation", "user", "route", "key"],
+                name="kept_call_is_one_per_caller_route_and_key",
+                nulls_distinct=False,
+            ),
+            models.CheckConstraint(
+                condition=Q(organisation__isnull=False, user=None) | Q(organisation=None, user__isnull=False),
+                name="kept_call_is_an_organisations_or_a_persons",
             ),
             models.CheckConstraint(
                 condition=Q(status_code=None, content=None, answered_at=None)
@@ -264,7 +273,7 @@ class KeptCall(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.organisation_id}:{self.route}"
+        return f"{self.organisation_id or self.user_id}:{self.route}"
 
 
 class ActorKind(models.TextChoices):

@@ -14,8 +14,7 @@ from typing import TypeVar
 from django.db import transaction
 from django.http import HttpRequest
 
-from accounts.models import Organisation
-from accounts.services.kept_calls import CallAnswer, CallClaim, claim_call
+from accounts.services.kept_calls import CallAnswer, CallClaim, CallOwner, claim_call
 
 _ATTRIBUTE = "lanehouse_once"
 _MARK = "begins_once_itself"
@@ -36,7 +35,7 @@ class OnceCall:
     def __init__(self, *, route: str, key: str) -> None:
         self.route = route
         self.key = key
-        self.organisation: Organisation | None = None
+        self.owner: CallOwner | None = None
         self.claim: CallClaim | None = None
         # Holds the transaction in which the work is done and its answer kept.
         self.stack = ExitStack()
@@ -49,11 +48,11 @@ class OnceCall:
             InProgress: Another process does it.
             InvalidRequest: The key stands for another request.
         """
-        assert self.organisation is not None, "the caller is known before the work begins"
+        assert self.owner is not None, "the caller is known before the work begins"
         address = f"{request.path}\x00{request.META.get('QUERY_STRING', '')}\x00".encode()
         digest = hashlib.sha256(address)
         digest.update(content)
-        found = claim_call(self.organisation, route=self.route, key=self.key, body_hash=digest.digest())
+        found = claim_call(self.owner, route=self.route, key=self.key, body_hash=digest.digest())
         if isinstance(found, CallAnswer):
             raise AnsweredBefore(found)
         self.claim = found

@@ -9,7 +9,7 @@ from django.db.models import F, Func, Q, QuerySet, TextChoices
 from django.db.models.fields import DateTimeField
 
 from accounts.domain.keys import hash_key, is_well_formed
-from accounts.models import ApiKey, Membership, Organisation, User
+from accounts.models import ApiKey, Membership, Organisation, StaffKey, User
 from ground.errors import AuthenticationFailed, NotFound
 from ground.ids import is_public_id
 
@@ -63,7 +63,7 @@ class KeyPage:
     has_more: bool
 
 
-def key_state(key: ApiKey, at: datetime) -> KeyState:
+def key_state(key: ApiKey | StaffKey, at: datetime) -> KeyState:
     """Say what a key is at an instant; instants of any offset are compared as such."""
     if key.revoked_at is not None:
         return KeyState.REVOKED
@@ -115,6 +115,48 @@ def api_key_by_id(organisation: Organisation, public_id: str) -> ApiKey:
 def usable_key_count(organisation: Organisation) -> int:
     """Give how many keys of an organisation, without its twin, are neither revoked nor expired."""
     return ApiKey.objects.filter(_IN_STATE[KeyState.ACTIVE], organisation=organisation).count()
+
+
+def staff_key_page(*, after: str | None, limit: int, text: str = "", state: str = "") -> tuple[list[StaffKey], bool]:
+    """Give up to ``limit`` keys of our own people, newest first, and whether there are more.
+
+    Args:
+        after: Public id of the last key of the page before.
+        limit: How many a page has.
+        text: Part of the name or of the person's, or the last four characters.
+        state: A :class:`KeyState`.
+
+    Raises:
+        NotFound: ``after`` is no key.
+    """
+    found = StaffKey.objects.select_related("user")
+    if text:
+        found = found.filter(Q(name__icontains=text) | Q(user__name__icontains=text) | Q(last_four=text))
+    if state:
+        found = found.filter(_IN_STATE[KeyState(state)])
+    if after is not None:
+        last = staff_key_by_id(after)
+        found = found.filter(Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, pk__lt=last.pk))
+    page = list(found.order_by("-created_at", "-pk")[: limit + 1])
+    return page[:limit], len(page) > limit
+
+
+def staff_key_by_id(public_id: str) -> StaffKey:
+    """Give a key of one of our own people.
+
+    Raises:
+        NotFound: There is none by that id.
+    """
+    is_id = is_public_id(public_id, "skey_")
+    found = StaffKey.objects.select_related("user").filter(public_id=public_id).first() if is_id else None
+    if found is None:
+        raise NotFound("There is no such key.")
+    return found
+
+
+def usable_staff_keys_of(user: User) -> QuerySet[StaffKey]:
+    """Give a person's keys that are neither revoked nor expired."""
+    return StaffKey.objects.filter(_IN_STATE[KeyState.ACTIVE], user=user)
 
 
 def _keys_of(organisation: Organisation) -> QuerySet[ApiKey]:

@@ -3,7 +3,7 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from accounts.views import audit, keys, passwords, settings
+from accounts.views import audit, keys, passwords, settings, staff_keys
 from accounts.views.sign_in import SignIn
 
 app_name = "accounts"
@@ -18,6 +18,9 @@ urlpatterns = [
     path("app/keys/", keys.key_list, name="key-list"),
     path("app/keys/new/", keys.key_new, name="key-new"),
     path("app/keys/<str:key_id>/revoke/", keys.key_revoke, name="key-revoke"),
+    path("fin/keys/", staff_keys.staff_key_list, name="staff-key-list"),
+    path("fin/keys/new/", staff_keys.staff_key_new, name="staff-key-new"),
+    path("fin/keys/<str:key_id>/revoke/", staff_keys.staff_key_revoke, name="staff-key-revoke"),
     path("ops/audit/", audit.staff_log, name="audit"),
     path("ops/audit/csv", audit.staff_log, name="audit-csv"),
     path("fin/audit/", audit.finance_log, name="finance-audit"),

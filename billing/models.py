@@ -20,6 +20,7 @@ from billing.books import models as _books  # noqa: F401 -- the same
 from billing.domain.records import AttemptOutcome, HoldState, LineKind
 from billing.exports import models as _exports  # noqa: F401 -- Django finds an app's models through this module
 from billing.reconciliation import models as reconciliation  # noqa: F401 -- Django looks for an app's models here
+from billing.reconciliation import period_models as _periods  # noqa: F401 -- the same
 
 
 def _values(kinds: type[enum.StrEnum]) -> list[str]:

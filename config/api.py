@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +15,7 @@ from ninja.operation import Operation
 from ninja.parser import Parser
 from ninja.renderers import BaseRenderer
 
-from accounts.audit import acts_with
+from accounts.audit import acts_for, acts_with
 from accounts.once import AnsweredBefore
 from accounts.services.staff_keys import StaffCaller, staff_caller_by_key
 from billing.api import router as billing_router
@@ -28,7 +29,7 @@ from config.errors import answer_to
 from config.gate import Work, work_of
 from config.once import claiming, keeping, said_again
 from config.openapi import published
-from config.scopes import check_scope
+from config.scopes import check_scope, staff_scope_for
 from ground.connections import give_back
 from ground.errors import AuthenticationFailed, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
 from routing.api import router as routing_router
@@ -98,13 +99,21 @@ class PublicApi(NinjaAPI):
         path_params: dict[str, Any] | None = None,  # noqa: ARG002 -- the same
     ) -> OpenAPISchema:
         """Give what ``/v1/openapi.json`` publishes."""
-        return self._published
+        return self._documents[False]
+
+    @property
+    def finance_document(self) -> OpenAPISchema:
+        """Give what ``/v1/finance/openapi.json`` publishes, for our own people's programs."""
+        return self._documents[True]
 
     @cached_property
-    def _published(self) -> OpenAPISchema:
+    def _documents(self) -> dict[bool, OpenAPISchema]:
         schema = super().get_openapi_schema()
-        schema.update(published(schema))
-        return schema
+        documents: dict[bool, OpenAPISchema] = {}
+        for is_finance in (False, True):
+            documents[is_finance] = copy.copy(schema)
+            documents[is_finance].update(published(schema, is_finance=is_finance))
+        return documents
 
 
 def authenticate(request: HttpRequest) -> TakenCall:
@@ -136,11 +145,15 @@ def authenticate_staff(request: HttpRequest) -> StaffCaller:
 
     Raises:
         AuthenticationFailed: There is no key of a person of finance.
+        PermissionRefused: The key lacks the scope for this call.
     """
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer":
         raise AuthenticationFailed("A staff key is needed: send 'Authorization: Bearer sk-lh-staff-...'.")
-    return staff_caller_by_key(text.strip())
+    caller = staff_caller_by_key(text.strip())
+    caller.check(staff_scope_for(str(request.method)))
+    acts_for(caller.user)
+    return caller
 
 
 api = PublicApi(
@@ -165,3 +178,9 @@ api.add_router("", webhooks_router)
 # Our own people's programs: keys of their own, and no organisation behind them.
 api.add_router("/finance", finance_router, auth=authenticate_staff)
 api.add_router("/finance", finance_exports_router, auth=authenticate_staff)
+
+
+@api.get("/finance/openapi.json", auth=None, include_in_schema=False)
+def finance_openapi(request: HttpRequest) -> OpenAPISchema:  # noqa: ARG001 -- ninja hands it to every operation
+    """Give the OpenAPI of finance's calls."""
+    return api.finance_document

@@ -19,11 +19,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from accounts.once import AnsweredBefore, OnceCall, begin_once, is_begun_by_view, note_once_call, once_call_of
 from accounts.selectors import Caller
 from accounts.services.kept_calls import CallAnswer, free_call, keep_answer
+from accounts.services.staff_keys import StaffCaller
 from config.errors import answer_to
 from ground.errors import InProgress, InvalidRequest
 
 HEADER: Final = "Idempotency-Key"
-FINANCE: Final = "/v1/finance/"
 REPLAYED: Final = "idempotent-replayed"
 KEY_MAX_CHARACTERS: Final = 255
 KEY_PATTERN: Final = rf"^[!-~]{{1,{KEY_MAX_CHARACTERS}}}$"
@@ -42,8 +42,7 @@ def keeping(run: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseB
     @wraps(run)
     def answered_once(request: HttpRequest, *arguments: object, **named: object) -> HttpResponseBase:
         key = request.headers.get(HEADER)
-        # Finance's calls have no organisation to keep an answer for; each of them is safe to repeat by itself.
-        if key is None or request.method in _READS or request.path.startswith(FINANCE):
+        if key is None or request.method in _READS:
             return run(request, *arguments, **named)
         call = OnceCall(route=_route_of(request), key=key)
         note_once_call(request, call)
@@ -71,8 +70,8 @@ def claiming(view: Callable[..., Result]) -> Callable[..., Result]:
                 raise InvalidRequest(
                     f"{HEADER} is 1 to {KEY_MAX_CHARACTERS} characters of printable ASCII without blanks.", param=HEADER
                 )
-            caller: Caller = request.auth  # type: ignore[attr-defined]  # django-ninja adds it
-            call.organisation = caller.organisation
+            caller: Caller | StaffCaller = request.auth  # type: ignore[attr-defined]  # django-ninja adds it
+            call.owner = caller.user if isinstance(caller, StaffCaller) else caller.organisation
             if not is_begun_by_view(view):
                 begin_once(request, request.body)
         return view(request, *arguments, **named)

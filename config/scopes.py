@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from accounts.domain.scopes import Scope, allows
+from accounts.domain.staff_scopes import StaffScope
 from ground.errors import PermissionRefused
 from routing.services.admission import TakenCall
 
@@ -37,6 +38,11 @@ def needed_scopes(method: str, path: str) -> tuple[Scope, ...]:
     if scope is None:
         return ()
     return (scope, Scope.READ) if method in _READS and scope is not Scope.READ else (scope,)
+
+
+def staff_scope_for(method: str) -> StaffScope:
+    """Give the scope that a staff key needs for a call of ``/v1/finance``."""
+    return StaffScope.FINANCE_READ if method in _READS else StaffScope.FINANCE_WRITE
 
 
 def check_scope(caller: TakenCall, method: str, path: str) -> None:

@@ -85,6 +85,7 @@ def _finance_links() -> list[dict[str, str]]:
         _link("breaks", "Breaks", "reconciliation:break-list", "alert-triangle", "g x"),
         _link("periods", "Periods", "reconciliation:period-list", "check", "g p"),
         _link("house-exports", "Finance exports", "billing:house-export-list", "download", ""),
+        _link("staff-keys", "Staff keys", "accounts:staff-key-list", "key", ""),
         _link("finance-audit", "Finance audit", "accounts:finance-audit", "shield-check", ""),
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 
 class StaffScope(enum.StrEnum):
@@ -10,3 +11,9 @@ class StaffScope(enum.StrEnum):
 
     FINANCE_READ = "finance:read"
     FINANCE_WRITE = "finance:write"
+
+
+SAID: Final = {
+    StaffScope.FINANCE_READ: "Read everything of finance",
+    StaffScope.FINANCE_WRITE: "Read, import, decide, close and export, in your name",
+}

@@ -8,7 +8,7 @@ from typing import Final
 
 from django.db import connection, transaction
 
-from accounts.models import KeptCall, Organisation
+from accounts.models import KeptCall, Organisation, User
 from accounts.selectors import DATABASE_NOW
 from ground import retention_record, secrets
 from ground.errors import InProgress, InvalidRequest
@@ -16,6 +16,10 @@ from ground.retention_record import Kept
 
 KEPT_FOR: Final = timedelta(hours=24)
 _CALLS_PER_TURN: Final = 1_000
+
+
+# Whose calls they are: a customer's, or those of a person of our own staff.
+CallOwner = Organisation | User
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +39,7 @@ class CallAnswer:
     location: str = ""
 
 
-def claim_call(organisation: Organisation, *, route: str, key: str, body_hash: bytes) -> CallClaim | CallAnswer:
+def claim_call(owner: CallOwner, *, route: str, key: str, body_hash: bytes) -> CallClaim | CallAnswer:
     """Claim a call, or give what it was answered before.
 
     A claim that is 60 s old and unanswered is taken over: its process is gone, or will find that it has lost it.
@@ -45,7 +49,10 @@ def claim_call(organisation: Organisation, *, route: str, key: str, body_hash: b
         InvalidRequest: ``idempotency_conflict``: the key stands for another body.
     """
     with connection.cursor() as cursor:
-        cursor.execute("SELECT * FROM accounts_claim_call(%s, %s, %s, %s)", [organisation.pk, route, key, body_hash])
+        cursor.execute(
+            "SELECT * FROM accounts_claim_call(%s, %s, %s, %s, %s)",
+            [*_ids_of(owner), route, key, body_hash],
+        )
         found = cursor.fetchone()
     if found is None:
         # Freed or swept between the function's two statements.
@@ -62,6 +69,10 @@ def claim_call(organisation: Organisation, *, route: str, key: str, body_hash: b
     if status_code is None:
         raise InProgress("The first call with this Idempotency-Key is still running. Send the same request again.")
     return CallAnswer(status_code=status_code, content=secrets.decrypt(content).encode(), location=location)
+
+
+def _ids_of(owner: CallOwner) -> tuple[int | None, int | None]:
+    return (owner.pk, None) if isinstance(owner, Organisation) else (None, owner.pk)
 
 
 def keep_answer(claim: CallClaim, answer: CallAnswer) -> bool:

@@ -21,7 +21,7 @@ from ground.errors import InvalidRequest, NotFound
 READERS = (MemberRole.ADMIN, MemberRole.DEVELOPER)
 _ROWS_PER_PAGE = 50
 _REGION, _DIALOG = "list", "dialog"
-_TONES = {KeyState.ACTIVE: "ok", KeyState.EXPIRED: "off", KeyState.REVOKED: "off"}
+TONES = {KeyState.ACTIVE: "ok", KeyState.EXPIRED: "off", KeyState.REVOKED: "off"}
 
 
 @require_safe
@@ -72,7 +72,13 @@ def key_new(request: HttpRequest, membership: Membership) -> HttpResponse:
         except InvalidRequest as error:
             form.add_error(error.param if error.param in form.fields else None, error.message)
         else:
-            context |= {"title": "API key created", "key": key, "key_text": new.text}
+            context |= {
+                "title": "API key created",
+                "key": key,
+                "key_text": new.text,
+                "holder": "as your organisation",
+                "list_url": reverse("accounts:key-list"),
+            }
             return render(request, f"accounts/{'_' if is_dialog else ''}key_made.html", context)
     template = f"accounts/{'_' if is_dialog else ''}key_new.html"
     return render(request, template, context, status=422 if form.is_bound else 200)
@@ -107,7 +113,7 @@ def _row(key: ApiKey) -> dict[str, object]:
         "key": key,
         "is_test": key.organisation.is_test,
         "state": state,
-        "tone": _TONES[state],
+        "tone": TONES[state],
         "word": state.label,
         "scopes": ", ".join(key.scopes) if len(key.scopes) < len(SAID) else "",
         "may_be_revoked": state is not KeyState.REVOKED,

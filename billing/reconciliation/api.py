@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from functools import partial
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Final
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Field, Query, Router, Schema
 from pydantic import AfterValidator
 
-from accounts.domain.staff_scopes import StaffScope
 from accounts.models import User
+from accounts.once import begin_once, begins_itself
 from accounts.services.staff_keys import StaffCaller
 from billing.reconciliation import selectors
-from billing.reconciliation.answers import break_answer, file_answer, instant_answer, invoice_answer, period_answer
 from billing.reconciliation.domain.decisions import Action
 from billing.reconciliation.domain.mapped import FIELDS
 from billing.reconciliation.domain.records import ColumnMapping, Format
 from billing.reconciliation.forms import UNDECIDED_STATE
 from billing.reconciliation.models import UNDECIDED, BreakState
 from billing.reconciliation.months import month_of
+from billing.reconciliation.schemas import (
+    BadLineAnswer,
+    BadLineListAnswer,
+    BreakAnswer,
+    BreakDetailAnswer,
+    BreakListAnswer,
+    BreakTotalsAnswer,
+    DecidedAnswer,
+    InvoiceAnswer,
+    InvoiceFileAnswer,
+    InvoiceListAnswer,
+    PeriodAnswer,
+    PeriodDetailAnswer,
+    PeriodListAnswer,
+    PlaceAnswer,
+    PlaceListAnswer,
+)
 from billing.reconciliation.services import periods
 from billing.reconciliation.services.decisions import Decision, decide_breaks, settle_pending
 from billing.reconciliation.services.files import Report, ask_to_cancel, file_by_id, map_file, take_file
@@ -31,10 +46,11 @@ from ground import clock
 from ground.errors import InvalidRequest
 
 router = Router(tags=["finance"])
-# Not in the published OpenAPI, which is for customers; docs/finance-api.md has it.
-_get = partial(router.get, include_in_schema=False)
-_post = partial(router.post, include_in_schema=False)
 _CHUNK_BYTES = 256 * 1024
+_FILE_BODY: Final[dict[str, Any]] = {
+    "requestBody": {"required": True, "content": {"application/octet-stream": {"schema": {"format": "binary"}}}}
+}
+_CSV: Final[dict[str, Any]] = {"responses": {200: {"content": {"text/csv": {}}}}}
 Limit = Annotated[int, Query(ge=1, le=500)]
 
 
@@ -114,9 +130,13 @@ class ReasonIn(Schema):
     reason: Text = ""
 
 
-@_post("/invoice_files")
-def hand_in_invoice_file(request: HttpRequest, said: Query[ReportIn]) -> dict[str, Any]:
-    """Hand in a report: the body is the file. It is read and matched in the background."""
+@router.post("/invoice_files", response=InvoiceFileAnswer, openapi_extra=_FILE_BODY)
+@begins_itself
+def hand_in_invoice_file(request: HttpRequest, said: Query[ReportIn]) -> InvoiceFileAnswer:
+    """Hand in a report: the body is the file. It is read and matched in the background.
+
+    Formats are `openai_costs`, `openai_usage`, `anthropic_cost`, `anthropic_usage`, `focus`, `aws_cur`, `mapped_csv`.
+    """
     report = Report(
         provider=said.provider,
         provider_account=said.account,
@@ -128,63 +148,77 @@ def hand_in_invoice_file(request: HttpRequest, said: Query[ReportIn]) -> dict[st
         request_parameters=said.fetched_with,
         fetched_at=clock.now(),
     )
-    return file_answer(take_file(report, _chunks(request), by=_writer(request)))
+    file = take_file(report, _chunks(request), by=_person(request), begin=lambda sha256: begin_once(request, sha256))
+    return InvoiceFileAnswer.of(file)
 
 
-@_get("/invoice_files/{file_id}")
-def get_invoice_file(request: HttpRequest, file_id: str) -> dict[str, Any]:
+@router.get("/invoice_files/{file_id}", response=InvoiceFileAnswer)
+def get_invoice_file(request: HttpRequest, file_id: str) -> InvoiceFileAnswer:
     """Give a file: how far it is, what was read, and its bad lines (the first 200)."""
-    _reader(request)
-    return file_answer(file_by_id(file_id))
+    return InvoiceFileAnswer.of(file_by_id(file_id))
 
 
-@_post("/invoice_files/{file_id}/mapping")
-def map_invoice_file(request: HttpRequest, file_id: str, body: MappingIn) -> dict[str, Any]:
+@router.get("/invoice_files/{file_id}/bad_lines", response=BadLineListAnswer)
+def list_bad_lines(request: HttpRequest, file_id: str, after: str = "", limit: Limit = 100) -> BadLineListAnswer:
+    """Give the lines of a file that could not be read, in its order."""
+    page, has_more = selectors.bad_line_page(file_by_id(file_id), after=after, limit=limit)
+    return BadLineListAnswer(**_page([BadLineAnswer.of(each) for each in page], has_more=has_more))
+
+
+@router.post("/invoice_files/{file_id}/mapping", response=InvoiceFileAnswer)
+def map_invoice_file(request: HttpRequest, file_id: str, body: MappingIn) -> InvoiceFileAnswer:
     """Say which column of a draft is what."""
-    user = _writer(request)
+    user = _person(request)
     unknown = set(body.columns) - set(FIELDS)
     if unknown:
         raise InvalidRequest(f"These fields are not known: {', '.join(sorted(unknown))[:200]}.", param="columns")
     mapping = ColumnMapping(**body.dict(exclude={"save_as"}))
-    return file_answer(map_file(file_id, mapping, save_as=body.save_as, by=user))
+    return InvoiceFileAnswer.of(map_file(file_id, mapping, save_as=body.save_as, by=user))
 
 
-@_post("/invoice_files/{file_id}/cancel")
-def cancel_invoice_file(request: HttpRequest, file_id: str) -> dict[str, Any]:
+@router.post("/invoice_files/{file_id}/cancel", response=InvoiceFileAnswer)
+def cancel_invoice_file(request: HttpRequest, file_id: str) -> InvoiceFileAnswer:
     """Read a file no further."""
-    _writer(request)
-    return file_answer(ask_to_cancel(file_id))
+    return InvoiceFileAnswer.of(ask_to_cancel(file_id))
 
 
-@_get("/invoices")
-def list_invoices(request: HttpRequest, month: str = "", text: str = "", limit: Limit = 100) -> dict[str, Any]:
+@router.get("/invoices", response=InvoiceListAnswer)
+def list_invoices(
+    request: HttpRequest, month: str = "", text: str = "", after: str = "", limit: Limit = 100
+) -> InvoiceListAnswer:
     """Give invoices, the newest month first."""
-    _reader(request)
-    found = selectors.invoices(text=text, period=_month(month) if month else None)[: limit + 1]
-    page = list(found)
-    return {"object": "list", "data": [invoice_answer(each) for each in page[:limit]], "has_more": len(page) > limit}
+    period = _month(month) if month else None
+    page, has_more = selectors.invoice_page(after=after, limit=limit, text=text, period=period)
+    return InvoiceListAnswer(**_page([InvoiceAnswer.of(each) for each in page], has_more=has_more))
 
 
-@_get("/invoices/{invoice_id}")
-def get_invoice(request: HttpRequest, invoice_id: str) -> dict[str, Any]:
+@router.get("/invoices/{invoice_id}", response=InvoiceAnswer)
+def get_invoice(request: HttpRequest, invoice_id: str) -> InvoiceAnswer:
     """Give an invoice with its figures."""
-    _reader(request)
-    return invoice_answer(selectors.invoice_by_id(invoice_id))
+    return InvoiceAnswer.of(selectors.invoice_by_id(invoice_id))
 
 
-@_post("/invoices/{invoice_id}/match")
-def match_invoice(request: HttpRequest, invoice_id: str) -> dict[str, Any]:
+@router.get("/invoices/{invoice_id}/places", response=PlaceListAnswer)
+def list_invoice_places(
+    request: HttpRequest, invoice_id: str, state: str = "", after: str = "", limit: Limit = 100
+) -> PlaceListAnswer:
+    """Give both sides at each place of an invoice, by day; `state` is `exact`, `break` or `waiting`."""
+    invoice = selectors.invoice_by_id(invoice_id)
+    page, has_more = selectors.place_page(invoice, after=after, limit=limit, state=state)
+    return PlaceListAnswer(**_page([PlaceAnswer.of(each) for each in page], has_more=has_more))
+
+
+@router.post("/invoices/{invoice_id}/match", response=InvoiceAnswer)
+def match_invoice(request: HttpRequest, invoice_id: str) -> InvoiceAnswer:
     """Match an invoice again; decisions stay."""
-    _writer(request)
     invoice = selectors.invoice_by_id(invoice_id)
     ask_to_match(invoice)
-    return invoice_answer(selectors.invoice_by_id(invoice_id))
+    return InvoiceAnswer.of(selectors.invoice_by_id(invoice_id))
 
 
-@_get("/breaks")
-def list_breaks(request: HttpRequest, wanted: Query[BreaksIn]) -> dict[str, Any]:
+@router.get("/breaks", response=BreakListAnswer)
+def list_breaks(request: HttpRequest, wanted: Query[BreaksIn]) -> BreakListAnswer:
     """Give breaks, the newest first, and the total of the filter over all its pages."""
-    _reader(request)
     state = wanted.state
     known = {UNDECIDED_STATE, "", *BreakState.values}
     if state not in known:
@@ -199,86 +233,77 @@ def list_breaks(request: HttpRequest, wanted: Query[BreaksIn]) -> dict[str, Any]
     found = selectors.breaks(choice)
     totals = selectors.totals_of(found)
     page, has_more = selectors.page_after(found, wanted.after, wanted.limit_count)
-    return {
-        "object": "list",
-        "data": [break_answer(each) for each in page],
-        "first_id": page[0].public_id if page else None,
-        "last_id": page[-1].public_id if page else None,
-        "has_more": has_more,
-        "total": {"count": totals.count, "difference_pico_usd": totals.difference_pico_usd},
-    }
+    total = BreakTotalsAnswer(count=totals.count, difference_pico_usd=totals.difference_pico_usd)
+    return BreakListAnswer(**_page([BreakAnswer.of(each) for each in page], has_more=has_more), total=total)
 
 
-@_get("/breaks/{break_id}")
-def get_break(request: HttpRequest, break_id: str) -> dict[str, Any]:
+@router.get("/breaks/{break_id}", response=BreakDetailAnswer)
+def get_break(request: HttpRequest, break_id: str) -> BreakDetailAnswer:
     """Give a break with the evidence of both sides and its history."""
-    _reader(request)
-    found = selectors.break_by_id(break_id)
-    events = found.events.select_related("by").order_by("at", "pk")
-    return break_answer(found) | {
-        "evidence": found.evidence,
-        "siblings": [each.public_id for each in selectors.siblings_of(found)],
-        "events": [
-            {
-                "at": instant_answer(event.at),
-                "by": event.by.name if event.by else None,
-                "action": event.action,
-                "from_state": event.from_state,
-                "to_state": event.to_state,
-                "reason": event.reason,
-                "said": event.said,
-            }
-            for event in events
-        ],
-    }
+    return BreakDetailAnswer.of(selectors.break_by_id(break_id))
 
 
-@_post("/break_decisions")
-def decide(request: HttpRequest, body: DecisionIn) -> dict[str, Any]:
+@router.post("/break_decisions", response=DecidedAnswer)
+def decide(request: HttpRequest, body: DecisionIn) -> DecidedAnswer:
     """Decide breaks: all of them or none. Repeating it changes nothing."""
-    user = _writer(request)
+    user = _person(request)
     owner = User.objects.filter(email=body.owner.lower()).first() if body.owner else None
     decision = Decision(action=body.action, reason=body.reason, owner=owner, entry_key=body.entry_key)
-    return {"object": "list", "data": [break_answer(each) for each in decide_breaks(body.ids, decision, by=user)]}
+    return DecidedAnswer.of(decide_breaks(body.ids, decision, by=user))
 
 
-@_post("/breaks/{break_id}/approval")
-def approve(request: HttpRequest, break_id: str, body: ApprovalIn) -> dict[str, Any]:
+@router.post("/breaks/{break_id}/approval", response=BreakAnswer)
+def approve(request: HttpRequest, break_id: str, body: ApprovalIn) -> BreakAnswer:
     """Agree to what waits for a second person, or refuse it."""
-    user = _writer(request)
+    user = _person(request)
     (settled,) = settle_pending([break_id], agrees=body.agrees, reason=body.reason, by=user)
-    return break_answer(settled)
+    return BreakAnswer.of(settled)
 
 
-@_post("/break_approvals")
-def approve_many(request: HttpRequest, body: ApprovalsIn) -> dict[str, Any]:
+@router.post("/break_approvals", response=DecidedAnswer)
+def approve_many(request: HttpRequest, body: ApprovalsIn) -> DecidedAnswer:
     """Agree to what waits for a second person at many breaks, or refuse it: all of them or none."""
-    user = _writer(request)
+    user = _person(request)
     settled = settle_pending(body.ids, agrees=body.agrees, reason=body.reason, by=user)
-    return {"object": "list", "data": [break_answer(each) for each in settled]}
+    return DecidedAnswer.of(settled)
 
 
-@_get("/periods/{month}")
-def get_period(request: HttpRequest, month: str) -> dict[str, Any]:
+@router.get("/periods", response=PeriodListAnswer)
+def list_periods(request: HttpRequest, after: str = "", limit: Limit = 24) -> PeriodListAnswer:
+    """Give the months that have something, the newest first; `after` is a month, such as `2026-10`."""
+    last = _month(after, param="after") if after else None
+    page, has_more = selectors.period_page(after=last, limit=limit, at=clock.now())
+    data = [PeriodAnswer.of(each) for each in page]
+    return PeriodListAnswer(
+        data=data,
+        first_id=data[0].month if data else None,
+        last_id=data[-1].month if data else None,
+        has_more=has_more,
+    )
+
+
+@router.get("/periods/{month}", response=PeriodDetailAnswer)
+def get_period(request: HttpRequest, month: str) -> PeriodDetailAnswer:
     """Give a month with its checklist."""
-    _reader(request)
-    return period_answer(_month(month))
+    return PeriodDetailAnswer.of(selectors.period_of(_month(month)))
 
 
-@_get("/periods/{month}/closing_file")
+@router.get("/periods/{month}/closing_file", response={200: None}, openapi_extra=_CSV)
 def get_closing_file(request: HttpRequest, month: str) -> HttpResponse:
     """Give the closing file of a closed month."""
-    _reader(request)
     content, sha256 = periods.closing_bytes(_month(month))
     response = HttpResponse(content, content_type="text/csv; charset=utf-8")
     response.headers["ETag"] = f'"{sha256.hex()}"'
     return response
 
 
-@_post("/periods/{month}/{action}")
-def act_on_period(request: HttpRequest, month: str, action: str, body: ReasonIn) -> dict[str, Any]:
+@router.post("/periods/{month}/{action}", response=PeriodDetailAnswer)
+@begins_itself
+def act_on_period(request: HttpRequest, month: str, action: str, body: ReasonIn) -> PeriodDetailAnswer:
     """Ask to close a month (``ask``), close it as the second person (``close``), or open it again (``reopen``)."""
-    user, first = _writer(request), _month(month)
+    user, first = _person(request), _month(month)
+    # No transaction around it: the ledger is proven in a snapshot of its own. Each step is safe to repeat by itself.
+    begin_once(request, request.body, is_atomic=False)
     if action == "ask":
         periods.ask_to_close(first, by=user)
     elif action == "close":
@@ -287,22 +312,12 @@ def act_on_period(request: HttpRequest, month: str, action: str, body: ReasonIn)
         periods.take_back(first, by=user, reason=body.reason)
     else:
         raise InvalidRequest("A month is asked to close, closed, or reopened: ask, close, reopen.", param="action")
-    return period_answer(first)
+    return PeriodDetailAnswer.of(selectors.period_of(first))
 
 
-def _caller(request: HttpRequest) -> StaffCaller:
-    return cast(StaffCaller, request.auth)  # type: ignore[attr-defined]  # django-ninja adds it
-
-
-def _reader(request: HttpRequest) -> User:
-    caller = _caller(request)
-    caller.check(StaffScope.FINANCE_READ)
-    return caller.user
-
-
-def _writer(request: HttpRequest) -> User:
-    caller = _caller(request)
-    caller.check(StaffScope.FINANCE_WRITE)
+def _person(request: HttpRequest) -> User:
+    """Give in whose name a call is made; what its key may do was looked at when it came in."""
+    caller: StaffCaller = request.auth  # type: ignore[attr-defined]  # django-ninja adds it
     return caller.user
 
 
@@ -311,11 +326,21 @@ def _chunks(request: HttpRequest) -> Iterator[bytes]:
         yield chunk
 
 
-def _month(text: str) -> date:
+def _page(data: Sequence[Any], *, has_more: bool) -> dict[str, Any]:
+    """Give the fields of a page in OpenAI's list shape; ``last_id`` is the next page's ``after``."""
+    return {
+        "data": data,
+        "first_id": data[0].id if data else None,
+        "last_id": data[-1].id if data else None,
+        "has_more": has_more,
+    }
+
+
+def _month(text: str, *, param: str = "month") -> date:
     try:
         return month_of(text)
     except ValueError:
-        raise InvalidRequest("Write a month as 2026-10.", param="month") from None
+        raise InvalidRequest("Write a month as 2026-10.", param=param) from None
 
 
 def _micro_usd(text: str) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from django.db.models import Count, F, Min, Q, QuerySet, Sum
 from django.db.models.functions import Abs, Coalesce
@@ -18,6 +20,7 @@ from billing.reconciliation.domain.sides import BreakKind
 from billing.reconciliation.domain.tables import TableRow, rows_of
 from billing.reconciliation.models import (
     UNDECIDED,
+    BadInvoiceLine,
     Break,
     BreakState,
     Bucket,
@@ -25,6 +28,7 @@ from billing.reconciliation.models import (
     InvoiceFile,
     ProviderInvoice,
 )
+from billing.reconciliation.period_models import Period
 from ground.blobs import open_blob
 from ground.errors import NotFound
 
@@ -114,6 +118,28 @@ def invoices(*, text: str = "", period: date | None = None) -> QuerySet[Provider
     if period is not None:
         found = found.filter(period=period)
     return found.order_by("-period", "-pk")
+
+
+def invoice_page(
+    *, after: str, limit: int, text: str = "", period: date | None = None
+) -> tuple[list[ProviderInvoice], bool]:
+    """Give up to ``limit`` invoices, the newest month first, and whether there are more.
+
+    Args:
+        after: Public id of the last invoice of the page before; empty for the first page.
+        limit: How many a page has.
+        text: Part of the provider, the account or the number; or an id.
+        period: Of this month alone.
+
+    Raises:
+        NotFound: ``after`` is no invoice.
+    """
+    found = invoices(text=text, period=period)
+    if after:
+        last = invoice_by_id(after)
+        found = found.filter(Q(period__lt=last.period) | Q(period=last.period, pk__lt=last.pk))
+    page = list(found[: limit + 1])
+    return page[:limit], len(page) > limit
 
 
 def invoice_by_id(public_id: str) -> ProviderInvoice:
@@ -235,12 +261,92 @@ def page_after(found: QuerySet[Break], after: str, limit: int) -> tuple[list[Bre
     return page[:limit], len(page) > limit
 
 
-def buckets(invoice: ProviderInvoice, *, state: str = "") -> QuerySet[Bucket]:
-    """Give the compared places of an invoice, by day."""
+_PLACE: Final = ("day", "model", "tier", "token_class", "project")
+
+
+def place_page(invoice: ProviderInvoice, *, after: str, limit: int, state: str = "") -> tuple[list[Bucket], bool]:
+    """Give up to ``limit`` compared places of an invoice, by day, and whether there are more.
+
+    A cursor names a place, and not its row: matching again writes the rows anew.
+
+    Raises:
+        NotFound: ``after`` is no cursor of :func:`place_cursor`.
+    """
     found = Bucket.objects.filter(invoice=invoice)
     if state:
         found = found.filter(state=state)
-    return found.order_by("day", "model", "tier", "token_class", "project")
+    if after:
+        found = found.filter(_beyond(_PLACE, _read_cursor(after, date.fromisoformat, str, str, str, str)))
+    page = list(found.order_by(*_PLACE)[: limit + 1])
+    return page[:limit], len(page) > limit
+
+
+def place_cursor(bucket: Bucket) -> str:
+    """Give the cursor of a place."""
+    return _cursor_of(*(str(getattr(bucket, name)) for name in _PLACE))
+
+
+def bad_line_page(file: InvoiceFile, *, after: str, limit: int) -> tuple[list[BadInvoiceLine], bool]:
+    """Give up to ``limit`` bad lines of a file, in its order, and whether there are more.
+
+    Raises:
+        NotFound: ``after`` is no cursor of :func:`bad_line_cursor`.
+    """
+    found = BadInvoiceLine.objects.filter(file=file)
+    if after:
+        found = found.filter(_beyond(("line", "pk"), _read_cursor(after, int, int)))
+    page = list(found.order_by("line", "pk")[: limit + 1])
+    return page[:limit], len(page) > limit
+
+
+def bad_line_cursor(line: BadInvoiceLine) -> str:
+    """Give the cursor of a bad line."""
+    return _cursor_of(line.line, line.pk)
+
+
+def period_page(*, after: date | None, limit: int, at: datetime) -> tuple[list[Period], bool]:
+    """Give up to ``limit`` months that have something, the newest first, and whether there are more.
+
+    Months without a row are open. This month and the one before are always among them.
+    """
+    this = at.date().replace(day=1)
+    months = {this, (this - date.resolution).replace(day=1)}
+    months |= set(ProviderInvoice.objects.order_by().values_list("period", flat=True).distinct())
+    known = {each.month: each for each in Period.objects.select_related("requested_by", "closed_by")}
+    wanted = sorted((each for each in months | set(known) if after is None or each < after), reverse=True)
+    return [known.get(month) or Period(month=month) for month in wanted[:limit]], len(wanted) > limit
+
+
+def period_of(month: date) -> Period:
+    """Give a month; one without a row is open."""
+    found = Period.objects.select_related("requested_by", "closed_by").filter(month=month).first()
+    return found or Period(month=month)
+
+
+def _cursor_of(*values: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
+
+
+def _read_cursor(text: str, *kinds: Callable[[Any], Any]) -> tuple[Any, ...]:
+    try:
+        values = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        read = tuple(kind(value) for kind, value in zip(kinds, values, strict=True))
+    except (ValueError, TypeError) as error:
+        raise NotFound("There is no such place in this list.", param="after") from error
+    if any("\0" in value for value in read if isinstance(value, str)):
+        raise NotFound("There is no such place in this list.", param="after")
+    if any(not 0 <= value < 2**63 for value in read if isinstance(value, int)):
+        raise NotFound("There is no such place in this list.", param="after")
+    return read
+
+
+def _beyond(names: Sequence[str], values: Sequence[object]) -> Q:
+    """Give what comes after these values in the order of these fields."""
+    found = Q(pk__in=[])
+    for number, name in enumerate(names):
+        same = dict(zip(names[:number], values, strict=False))
+        found |= Q(**same, **{f"{name}__gt": values[number]})
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
 
@@ -59,10 +59,18 @@ class FileTakenBefore(InvalidRequest):
         self.file = file
 
 
-def take_file(report: Report, chunks: Iterable[bytes], *, by: User | None) -> InvoiceFile:
+def take_file(
+    report: Report, chunks: Iterable[bytes], *, by: User | None, begin: Callable[[bytes], None] = lambda _sha256: None
+) -> InvoiceFile:
     """Keep a report's bytes and ask for them to be read; it counts for its invoice once that has succeeded.
 
     A CSV without a mapping waits as a draft for :func:`map_file`.
+
+    Args:
+        report: What is said of the file.
+        chunks: Its bytes.
+        by: Who hands it in.
+        begin: Called with its SHA-256 when all of it is there, before anything is kept.
 
     Raises:
         InvalidRequest: What is said of it cannot be.
@@ -81,6 +89,7 @@ def take_file(report: Report, chunks: Iterable[bytes], *, by: User | None) -> In
                 raise PayloadTooLarge("A report may have up to 2 GiB.", param="file")
         if not writer.size_bytes:
             raise InvalidRequest("The file is empty.", param="file", code="empty_file")
+        begin(writer.digest())
         _refuse_if_taken(report, writer.digest())
         blob = writer.save()
     try:

@@ -11,7 +11,7 @@ from accounts.audit import record
 from accounts.models import User
 from billing.reconciliation.checklist import Item, conditions, ledger_item
 from billing.reconciliation.closing_file import closing_file
-from billing.reconciliation.models import Period, PeriodEvent, PeriodState
+from billing.reconciliation.period_models import Period, PeriodEvent, PeriodState
 from ground import clock
 from ground.blobs import read_blob, write_small
 from ground.errors import InvalidRequest, NotFound, PermissionRefused

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from typing import cast
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
@@ -11,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from accounts.list_pages import ROWS_PER_PAGE
 from accounts.models import StaffRole, User
 from accounts.pages import region_asked_for, staff_page
 from billing.domain.money import round_pico_to_micro
@@ -18,14 +20,8 @@ from billing.reconciliation import selectors
 from billing.reconciliation.domain.records import BillLine, ColumnMapping, Format
 from billing.reconciliation.domain.registry import REPORTS
 from billing.reconciliation.forms import ImportForm, InvoiceFilterForm, MappingForm
-from billing.reconciliation.models import (
-    BadInvoiceLine,
-    FileState,
-    InvoiceFile,
-    Period,
-    PeriodState,
-    ProviderInvoice,
-)
+from billing.reconciliation.models import FileState, InvoiceFile, ProviderInvoice
+from billing.reconciliation.period_models import Period, PeriodState
 from billing.reconciliation.services.files import (
     FileTakenBefore,
     Report,
@@ -51,8 +47,15 @@ def invoice_list(request: HttpRequest, user: User) -> HttpResponse:
     """Show invoices and how well they agree with our books; alone: the region ``list``."""
     form = InvoiceFilterForm(request.GET)
     chosen = form.cleaned_data if form.is_valid() else {}
-    found = selectors.invoices(text=chosen.get("text", ""), period=chosen.get("period"))
-    rows = list(found[:_ROWS]) if form.is_valid() else []
+    after = request.GET.get("after", "")
+    rows: list[ProviderInvoice] = []
+    has_more = False
+    wanted = {"text": chosen.get("text", ""), "period": chosen.get("period")}
+    if form.is_valid():
+        try:
+            rows, has_more = selectors.invoice_page(after=after, limit=ROWS_PER_PAGE, **wanted)
+        except NotFound as error:
+            raise Http404(error.message) from error
     closed = closed_months()
     month = chosen.get("period") or _last_month(clock.now().date())
     context = {
@@ -61,10 +64,11 @@ def invoice_list(request: HttpRequest, user: User) -> HttpResponse:
         "chips": form.chips(),
         "list_url": request.path,
         "rows": [shown.invoice_row(each, is_closed=each.period in closed) for each in rows],
-        "is_cut": len(rows) == _ROWS,
-        "cards": shown.headline_cards(
-            selectors.headline(ProviderInvoice.objects.filter(pk__in=[r.pk for r in rows])), clock.now()
-        ),
+        "is_first_page": not after,
+        "newest_url": request.path + form.query(),
+        "older_url": request.path + form.query(after=rows[-1].public_id) if has_more else "",
+        # Of all that the filters choose, whichever page is shown.
+        "cards": shown.headline_cards(selectors.headline(selectors.invoices(**wanted)), clock.now()),
         "missing": selectors.missing_invoices(month),
         "missing_month": month,
         "may_write": may_write(user),
@@ -147,7 +151,7 @@ def invoice_file(request: HttpRequest, user: User, file_id: str) -> HttpResponse
         "sha256": bytes(file.sha256).hex(),
         "row": shown.invoice_row(invoice, is_closed=invoice.period in closed_months()),
         "steps": shown.steps_of(file, invoice, undecided_count, is_closed=invoice.period in closed_months()),
-        "bad_lines": BadInvoiceLine.objects.filter(file=file).order_by("line", "pk")[:_ROWS],
+        **_bad_lines(request, file),
         "total_micro_usd": round_pico_to_micro(int(file.total_pico_usd)),
         "is_busy": is_busy,
         "poll_seconds": _POLL_SECONDS,
@@ -161,6 +165,16 @@ def invoice_file(request: HttpRequest, user: User, file_id: str) -> HttpResponse
     }
     is_region = region_asked_for(request) == "file"
     return render(request, f"billing/reconciliation/{'_' if is_region else ''}invoice_file.html", context)
+
+
+def _bad_lines(request: HttpRequest, file: InvoiceFile) -> dict[str, object]:
+    """Give a page of a file's bad lines, and where the next one is."""
+    try:
+        lines, has_more = selectors.bad_line_page(file, after=request.GET.get("after", ""), limit=_ROWS)
+    except NotFound as error:
+        raise Http404(error.message) from error
+    more = urlencode({"after": selectors.bad_line_cursor(lines[-1])}) if has_more else ""
+    return {"bad_lines": lines, "more_bad_lines_url": f"{request.path}?{more}#h-bad" if more else ""}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -258,7 +272,10 @@ def invoice_detail(request: HttpRequest, user: User, invoice_id: str) -> HttpRes
     row = shown.invoice_row(invoice, is_closed=is_closed)
     state = request.GET.get("state", "")
     state = state if state in {"exact", "break", "waiting"} else ""
-    places = list(selectors.buckets(invoice, state=state)[: _ROWS + 1])
+    try:
+        places, has_more = selectors.place_page(invoice, after=request.GET.get("after", ""), limit=_ROWS, state=state)
+    except NotFound as error:
+        raise Http404(error.message) from error
     files = list(invoice.files.order_by("-pk"))
     current = next(
         (file for file in files if file.state == FileState.READ and file.has_money), files[0] if files else None
@@ -269,8 +286,10 @@ def invoice_detail(request: HttpRequest, user: User, invoice_id: str) -> HttpRes
         "invoice": invoice,
         "row": row,
         "cards": shown.headline_cards(selectors.headline(ProviderInvoice.objects.filter(pk=invoice.pk)), clock.now()),
-        "places": [shown.bucket_row(each) for each in places[:_ROWS]],
-        "is_cut": len(places) > _ROWS,
+        "places": [shown.bucket_row(each) for each in places],
+        "more_places_url": f"{url}?{urlencode({'state': state, 'after': selectors.place_cursor(places[-1])})}"
+        if has_more
+        else "",
         "files": [(file, *shown.FILE_BADGES[FileState(file.state)]) for file in files],
         "current": current,
         "steps": shown.steps_of(current, invoice, row.undecided_count, is_closed=is_closed),

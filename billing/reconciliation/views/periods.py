@@ -16,8 +16,9 @@ from accounts.pages import staff_page
 from billing.reconciliation import selectors
 from billing.reconciliation.checklist import checklist
 from billing.reconciliation.forms import ReasonForm
-from billing.reconciliation.models import Period, PeriodState, ProviderInvoice
+from billing.reconciliation.models import ProviderInvoice
 from billing.reconciliation.months import month_of
+from billing.reconciliation.period_models import Period, PeriodState
 from billing.reconciliation.services import periods
 from billing.reconciliation.views import shown
 from ground import clock
@@ -30,11 +31,16 @@ _MONTHS_SHOWN = 24
 @staff_page(StaffRole.FINANCE)
 def period_list(request: HttpRequest, _user: User) -> HttpResponse:
     """Show the months that have something, the newest first."""
-    this_month = clock.now().date().replace(day=1)
-    months = set(ProviderInvoice.objects.values_list("period", flat=True)) | {this_month, _before(this_month)}
-    known = {period.month: period for period in Period.objects.select_related("closed_by")}
-    rows = [_row(month, known.get(month)) for month in sorted(months | set(known), reverse=True)[:_MONTHS_SHOWN]]
-    return render(request, "billing/reconciliation/period_list.html", {"active_nav": "periods", "rows": rows})
+    after = request.GET.get("after", "")
+    page, has_more = selectors.period_page(after=_month(after) if after else None, limit=_MONTHS_SHOWN, at=clock.now())
+    context = {
+        "active_nav": "periods",
+        "rows": [_row(each.month, each) for each in page],
+        "is_first_page": not after,
+        "newest_url": request.path,
+        "older_url": f"{request.path}?after={page[-1].month:%Y-%m}" if has_more else "",
+    }
+    return render(request, "billing/reconciliation/period_list.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -53,7 +59,7 @@ def period_detail(request: HttpRequest, user: User, month: str) -> HttpResponse:
         else:
             messages.success(request, said)
             return redirect("reconciliation:period-detail", month)
-    period = Period.objects.select_related("requested_by", "closed_by").filter(month=first).first()
+    period = selectors.period_of(first)
     items = checklist(first)
     context = {
         "active_nav": "periods",
@@ -64,10 +70,10 @@ def period_detail(request: HttpRequest, user: User, month: str) -> HttpResponse:
         "items": [(item, _link_of(item.key, month, item.filter_query)) for item in items],
         "unmet_count": sum(not item.is_met for item in items),
         "form": form if status == 200 else ReasonForm(),  # noqa: PLR2004 -- the page as it was
-        "events": period.events.select_related("by").order_by("-at", "-pk") if period else [],
-        "is_own_request": period is not None and period.requested_by_id == user.pk,
-        "is_own_close": period is not None and period.closed_by_id == user.pk,
-        "sha256": bytes(period.export_sha256).hex() if period and period.export_sha256 else "",
+        "events": period.events.select_related("by").order_by("-at", "-pk") if period.pk else [],
+        "is_own_request": period.requested_by_id == user.pk,
+        "is_own_close": period.closed_by_id == user.pk,
+        "sha256": bytes(period.export_sha256).hex() if period.export_sha256 else "",
         "crumbs": [{"label": "Periods", "url": reverse("reconciliation:period-list")}, {"label": f"{first:%B %Y}"}],
     }
     return render(request, "billing/reconciliation/period_detail.html", context, status=status)
@@ -100,8 +106,8 @@ def _act(action: str, month: date, user: User, reason: str) -> str:
     raise Http404("There is no such action.")
 
 
-def _row(month: date, period: Period | None) -> dict[str, Any]:
-    state = PeriodState(period.state) if period else PeriodState.OPEN
+def _row(month: date, period: Period) -> dict[str, Any]:
+    state = PeriodState(period.state)
     tone, word = shown.PERIOD_BADGES[state]
     found = ProviderInvoice.objects.filter(period=month)
     return {
@@ -131,7 +137,3 @@ def _month(text: str) -> date:
         return month_of(text)
     except ValueError:
         raise Http404("There is no such month.") from None
-
-
-def _before(month: date) -> date:
-    return (month - date.resolution).replace(day=1)

@@ -16,10 +16,9 @@ from billing.reconciliation.models import (
     FileState,
     InvoiceFile,
     MatchState,
-    Period,
-    PeriodState,
     ProviderInvoice,
 )
+from billing.reconciliation.period_models import Period, PeriodState
 from billing.reconciliation.selectors import Headline, headline
 
 KIND_WORDS: Final = {

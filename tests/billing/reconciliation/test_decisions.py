@@ -13,7 +13,8 @@ from billing.models import LedgerTransaction
 from billing.reconciliation.checklist import checklist
 from billing.reconciliation.closed import PeriodClosed
 from billing.reconciliation.domain.decisions import Action
-from billing.reconciliation.models import Break, BreakEvent, BreakState, Period, PeriodEvent, ProviderInvoice
+from billing.reconciliation.models import Break, BreakEvent, BreakState, ProviderInvoice
+from billing.reconciliation.period_models import Period, PeriodEvent
 from billing.reconciliation.services import periods
 from billing.reconciliation.services.decisions import Decision, decide_breaks, settle_pending
 from billing.reconciliation.services.files import take_file

@@ -12,7 +12,7 @@ from django.test import Client
 from accounts.domain.staff_scopes import StaffScope
 from accounts.models import StaffRole, User
 from accounts.services.staff_keys import create_staff_key
-from billing.reconciliation.models import Break
+from billing.reconciliation.models import Break, Bucket
 from billing.reconciliation.services.matching import match_next_invoice
 from billing.reconciliation.services.reading import read_next_file
 from ground import clock as product_clock
@@ -31,14 +31,14 @@ def key_of(user: User, scope: StaffScope) -> str:
     return new.text
 
 
-def ask(method: str, path: str, key: str, body: Any = None, status: int = 200) -> Any:
+def ask(method: str, path: str, key: str, body: Any = None, status: int = 200, once: str = "") -> Any:
     content = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
     answer = Client().generic(
         method,
         path,
         content,
         content_type="application/octet-stream" if isinstance(body, bytes) else "application/json",
-        headers={"Authorization": f"Bearer {key}"},
+        headers={"Authorization": f"Bearer {key}", **({"Idempotency-Key": once} if once else {})},
     )
     assert answer.status_code == status, answer.content
     return answer.json() if answer.headers["Content-Type"].startswith("application/json") else answer.content
@@ -96,6 +96,88 @@ def test_a_key_does_what_it_was_made_for_and_a_customers_does_nothing(write_keys
         ask("GET", "/v1/finance/invoices", key, status=401)
     User.objects.filter(name="Fay Finance").update(staff_role=StaffRole.SUPPORT)
     ask("GET", "/v1/finance/invoices", reader, status=401)
+
+
+def test_a_call_with_an_idempotency_key_is_done_once_for_each_person(
+    write_keys: tuple[str, str], settings: Any
+) -> None:
+    fay, sam = write_keys
+    settings.ADJUSTMENT_APPROVAL_ABOVE_MICRO_USD = 0
+    made = month_of()
+    record(made)
+    file = ask("POST", f"{_FILES}&format=focus", fay, made.bill, once="k-1")
+    # Without the key the same file is refused; with it, the first answer comes again.
+    assert ask("POST", f"{_FILES}&format=focus", fay, made.bill, once="k-1") == file
+    conflict = ask("POST", f"{_FILES}&format=focus", fay, made.bill + b"\n", once="k-1", status=400)
+    assert conflict["error"]["code"] == "idempotency_conflict"
+    while read_next_file() or match_next_invoice():
+        pass
+    tax = ask("GET", "/v1/finance/breaks?kind=tax", fay)["data"][0]["id"]
+    decision = {"ids": [tax], "action": "accept", "reason": "as they say"}
+    first = ask("POST", "/v1/finance/break_decisions", fay, decision, once="k-1")
+    assert first["data"][0]["state"] == "pending"
+    approval = {"ids": [tax], "agrees": True, "reason": "seen"}
+    # The same key of the person who asked is no word of the second person's.
+    ask("POST", "/v1/finance/break_approvals", fay, approval, once="k-2", status=403)
+    agreed = ask("POST", "/v1/finance/break_approvals", sam, approval, once="k-2")
+    assert agreed["data"][0]["state"] == "accepted"
+    ask("POST", "/v1/finance/break_decisions", fay, {**decision, "action": "reopen"}, once="k-3")
+    assert ask("POST", "/v1/finance/break_approvals", sam, approval, once="k-2") == agreed
+    assert Break.objects.get(public_id=tax).state == "pending"
+    export = ask("POST", "/v1/finance/exports", fay, {"kind": "breaks"}, once="k-4")
+    assert ask("POST", "/v1/finance/exports", fay, {"kind": "breaks"}, once="k-4")["id"] == export["id"]
+    assert len(ask("GET", "/v1/finance/exports", fay)["data"]) == 1
+    late = ask("POST", "/v1/finance/periods/2026-10/ask", fay, once="k-5", status=400)
+    assert ask("POST", "/v1/finance/periods/2026-10/ask", fay, once="k-5", status=400) == late
+
+
+def test_lists_are_paged_to_their_ends(write_keys: tuple[str, str]) -> None:
+    fay, _ = write_keys
+    made = month_of()
+    record(made)
+    broken = made.bill + b"x\n" * 5
+    file = ask("POST", f"{_FILES}&format=focus", fay, broken)["id"]
+    for month in ("2026-08", "2026-09", "2027-01"):
+        ask("POST", f"{_FILES}&format=focus".replace("2026-10", month), fay, made.bill)
+    while read_next_file() or match_next_invoice():
+        pass
+    invoice = ask("GET", "/v1/finance/invoices?month=2026-10", fay)["data"][0]["id"]
+    for path, count in (
+        ("/v1/finance/invoices?", 4),
+        ("/v1/finance/periods?", 5),
+        (f"/v1/finance/invoices/{invoice}/places?", Bucket.objects.filter(invoice__public_id=invoice).count()),
+        (f"/v1/finance/invoice_files/{file}/bad_lines?", 5),
+    ):
+        whole = ask("GET", f"{path}limit=500", fay)["data"]
+        seen: list[Any] = []
+        after, has_more = "", True
+        while has_more:
+            page = ask("GET", f"{path}limit=3&after={after}", fay)
+            seen += page["data"]
+            after, has_more = page["last_id"], page["has_more"]
+        assert (seen, len(whole)) == (whole, count)
+    ask("GET", f"/v1/finance/invoices/{invoice}/places?after=e30", fay, status=404)
+    ask("GET", f"/v1/finance/invoice_files/{file}/bad_lines?after=WyJhIiwgMV0", fay, status=404)
+    ask("GET", "/v1/finance/invoices?after=inv_x", fay, status=404)
+    ask("GET", "/v1/finance/periods?after=x", fay, status=400)
+
+
+def test_the_published_document_has_every_call_of_finance_and_no_other(db: None) -> None:
+    document = Client().get("/v1/finance/openapi.json").json()
+    calls = {(method, path) for path, operations in document["paths"].items() for method in operations}
+    assert len(calls) == 23
+    assert all(path.startswith("/v1/finance/") for _, path in calls)
+    assert not any("/finance" in path for path in Client().get("/v1/openapi.json").json()["paths"])
+    for method, path in calls:
+        operation = document["paths"][path][method]
+        has_key = any(each["name"] == "Idempotency-Key" for each in operation.get("parameters", []))
+        assert has_key is (method == "post"), path
+        assert f"`finance:{'write' if method == 'post' else 'read'}`" in operation["description"]
+    # What it says of a break is what a break is.
+    assert {"Break", "BreakDetail", "Invoice", "InvoiceFile", "PeriodDetail", "Export"} <= set(
+        document["components"]["schemas"]
+    )
+    assert document["security"] == [{"staff": []}]
 
 
 @pytest.mark.parametrize(

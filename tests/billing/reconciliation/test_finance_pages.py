@@ -9,7 +9,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from accounts.models import StaffRole
-from billing.reconciliation.models import Break, BreakState, ColumnMappingRow, InvoiceFile, InvoiceLine, PeriodState
+from billing.reconciliation.models import Break, BreakState, ColumnMappingRow, InvoiceFile, InvoiceLine
+from billing.reconciliation.period_models import PeriodState
 from billing.reconciliation.services.matching import match_next_invoice
 from billing.reconciliation.services.reading import read_next_file
 from tests.billing.reconciliation.kit import ACCOUNT, matched_month, month_of
