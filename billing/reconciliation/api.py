@@ -14,13 +14,20 @@ from pydantic import AfterValidator
 from accounts.models import User
 from accounts.once import begin_once, begins_itself
 from accounts.services.staff_keys import StaffCaller
-from billing.reconciliation import selectors
+from billing.reconciliation import period_selectors, selectors
 from billing.reconciliation.domain.decisions import Action
 from billing.reconciliation.domain.mapped import FIELDS
 from billing.reconciliation.domain.records import ColumnMapping, Format
 from billing.reconciliation.forms import UNDECIDED_STATE
 from billing.reconciliation.models import UNDECIDED, BreakState
 from billing.reconciliation.months import month_of
+from billing.reconciliation.period_schemas import (
+    LateAttemptsAnswer,
+    LateAttemptsListAnswer,
+    PeriodAnswer,
+    PeriodDetailAnswer,
+    PeriodListAnswer,
+)
 from billing.reconciliation.schemas import (
     BadLineAnswer,
     BadLineListAnswer,
@@ -32,9 +39,6 @@ from billing.reconciliation.schemas import (
     InvoiceAnswer,
     InvoiceFileAnswer,
     InvoiceListAnswer,
-    PeriodAnswer,
-    PeriodDetailAnswer,
-    PeriodListAnswer,
     PlaceAnswer,
     PlaceListAnswer,
 )
@@ -272,7 +276,7 @@ def approve_many(request: HttpRequest, body: ApprovalsIn) -> DecidedAnswer:
 def list_periods(request: HttpRequest, after: str = "", limit: Limit = 24) -> PeriodListAnswer:
     """Give the months that have something, the newest first; `after` is a month, such as `2026-10`."""
     last = _month(after, param="after") if after else None
-    page, has_more = selectors.period_page(after=last, limit=limit, at=clock.now())
+    page, has_more = period_selectors.period_page(after=last, limit=limit, at=clock.now())
     data = [PeriodAnswer.of(each) for each in page]
     return PeriodListAnswer(
         data=data,
@@ -285,7 +289,14 @@ def list_periods(request: HttpRequest, after: str = "", limit: Limit = 24) -> Pe
 @router.get("/periods/{month}", response=PeriodDetailAnswer)
 def get_period(request: HttpRequest, month: str) -> PeriodDetailAnswer:
     """Give a month with its checklist."""
-    return PeriodDetailAnswer.of(selectors.period_of(_month(month)))
+    return PeriodDetailAnswer.of(period_selectors.period_of(_month(month)))
+
+
+@router.get("/periods/{month}/late_attempts", response=LateAttemptsListAnswer)
+def list_late_attempts(request: HttpRequest, month: str, after: str = "", limit: Limit = 100) -> LateAttemptsListAnswer:
+    """Give what was recorded of a month after it was closed, the newest first."""
+    page, has_more = period_selectors.late_page(_month(month), after=after, limit=limit)
+    return LateAttemptsListAnswer(**_page([LateAttemptsAnswer.of(each) for each in page], has_more=has_more))
 
 
 @router.get("/periods/{month}/closing_file", response={200: None}, openapi_extra=_CSV)
@@ -312,7 +323,7 @@ def act_on_period(request: HttpRequest, month: str, action: str, body: ReasonIn)
         periods.take_back(first, by=user, reason=body.reason)
     else:
         raise InvalidRequest("A month is asked to close, closed, or reopened: ask, close, reopen.", param="action")
-    return PeriodDetailAnswer.of(selectors.period_of(first))
+    return PeriodDetailAnswer.of(period_selectors.period_of(first))
 
 
 def _person(request: HttpRequest) -> User:

@@ -32,6 +32,24 @@ WHERE terms.is_test IS NOT TRUE ORDER BY 1, 2
 """
 
 
+# Invoices whose match does not count all that was recorded of their account and month, and came in time.
+_BEHIND = """
+SELECT count(*) FROM billing_providerinvoice invoice
+LEFT JOIN billing_invoicefile file ON file.invoice_id = invoice.id AND file.state = 'read' AND file.has_money
+CROSS JOIN LATERAL (SELECT coalesce(file.mapping ->> 'zone', 'UTC') AS zone) days
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(cost_pico_usd), 0) AS pico_usd FROM billing_attemptrecording recording
+    WHERE recording.provider = invoice.provider AND recording.provider_account = invoice.provider_account
+      AND NOT recording.is_test
+      AND (recording.carried_to = invoice.period OR recording.late_for IS NULL
+           AND recording.completed_at >= invoice.period::timestamp AT TIME ZONE days.zone
+           AND recording.completed_at < (invoice.period + interval '1 month') AT TIME ZONE days.zone)
+) recorded
+WHERE invoice.period = %s AND invoice.matched_at IS NOT NULL AND invoice.match_state = 'idle'
+  AND recorded.pico_usd <> invoice.ours_pico_usd
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One condition: ``said`` in words with its figures; ``filter_query`` narrows the list of what is unmet."""
@@ -78,7 +96,7 @@ def conditions(month: date) -> list[Item]:
     files = InvoiceFile.objects.filter(invoice__period=month)
     incomplete = files.filter(Q(bad_line_count__gt=0) | ~Q(incomplete_reason=""), state=FileState.READ).count()
     unread = files.filter(state=FileState.UPLOADED).count()
-    unmatched = invoices.filter(~Q(match_state=MatchState.IDLE) | Q(matched_at=None)).count()
+    unmatched = invoices.filter(~Q(match_state=MatchState.IDLE) | Q(matched_at=None)).count() + _behind_count(month)
     undecided = Break.objects.filter(invoice__period=month, state__in=UNDECIDED).count()
     waiting = Bucket.objects.filter(invoice__period=month, state="waiting").count()
     query = f"period={month:%Y-%m}"
@@ -113,6 +131,14 @@ def conditions(month: date) -> list[Item]:
             is_met=not waiting,
         ),
     ]
+
+
+def _behind_count(month: date) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(_BEHIND, [month])
+        row = cursor.fetchone()
+    assert row is not None, "an aggregate gives a row"
+    return int(row[0])
 
 
 def _counted(count: int, noun: str, rest: str) -> str:

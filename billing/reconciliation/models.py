@@ -16,8 +16,8 @@ from billing.reconciliation.domain.records import ChargeKind, Format, TokenClass
 from ground.leases import Claimable
 
 
-def _pico_usd(**options: object) -> models.DecimalField:  # type: ignore[type-arg]
-    # Whole pico-USD: sums of a month do not fit 64 bits.
+def pico_usd_field(**options: object) -> models.DecimalField:  # type: ignore[type-arg]
+    """Give a field of whole pico-USD: sums of a month do not fit 64 bits."""
     return models.DecimalField(max_digits=38, decimal_places=0, **options)  # type: ignore[arg-type]
 
 
@@ -48,10 +48,10 @@ class ProviderInvoice(Claimable):
     match_trouble = models.CharField(max_length=300, default="", blank=True)
     match_number = models.PositiveIntegerField(default=0)
     matched_at = models.DateTimeField(null=True)
-    invoiced_pico_usd = _pico_usd(null=True)
-    ours_pico_usd = _pico_usd(null=True)
-    exact_pico_usd = _pico_usd(null=True)
-    waiting_pico_usd = _pico_usd(null=True)
+    invoiced_pico_usd = pico_usd_field(null=True)
+    ours_pico_usd = pico_usd_field(null=True)
+    exact_pico_usd = pico_usd_field(null=True)
+    waiting_pico_usd = pico_usd_field(null=True)
     bucket_count = models.PositiveIntegerField(default=0)
     exact_bucket_count = models.PositiveIntegerField(default=0)
 
@@ -118,7 +118,7 @@ class InvoiceFile(Claimable):
     read_line_count = models.PositiveIntegerField(default=0)
     # How many decimals its amounts are printed with: what rounding may explain.
     amount_decimals_count = models.PositiveSmallIntegerField(default=0)
-    total_pico_usd = _pico_usd(default=0)
+    total_pico_usd = pico_usd_field(default=0)
     trouble = models.CharField(max_length=300, default="", blank=True)
     is_cancel_asked = models.BooleanField(default=False)
     uploaded_by = models.ForeignKey(User, models.PROTECT, null=True, related_name="+", db_index=False)
@@ -222,13 +222,13 @@ class Bucket(models.Model):
     project = models.CharField(max_length=160)
     invoiced_line_count = models.PositiveIntegerField()
     invoiced_quantity = models.BigIntegerField(null=True)
-    invoiced_pico_usd = _pico_usd()
+    invoiced_pico_usd = pico_usd_field()
     ours_job_count = models.PositiveIntegerField()
     ours_quantity = models.BigIntegerField()
-    ours_pico_usd = _pico_usd()
+    ours_pico_usd = pico_usd_field()
     # Of ours: what ended failed, expired or cancelled.
     failed_quantity = models.BigIntegerField(default=0)
-    failed_pico_usd = _pico_usd(default=0)
+    failed_pico_usd = pico_usd_field(default=0)
     state = models.CharField(
         max_length=10, choices=[(each, each) for each in ("exact", "break", "waiting")], default="exact"
     )
@@ -285,10 +285,10 @@ class Break(models.Model):
     token_class = models.CharField(max_length=22, blank=True)
     project = models.CharField(max_length=160, blank=True)
     invoiced_quantity = models.BigIntegerField(null=True)
-    invoiced_pico_usd = _pico_usd()
+    invoiced_pico_usd = pico_usd_field()
     ours_quantity = models.BigIntegerField(null=True)
-    ours_pico_usd = _pico_usd()
-    difference_pico_usd = _pico_usd()
+    ours_pico_usd = pico_usd_field()
+    difference_pico_usd = pico_usd_field()
     evidence = models.JSONField(default=dict)
     state = models.CharField(max_length=12, choices=BreakState)
     owner = models.ForeignKey(User, models.PROTECT, null=True, related_name="+", db_index=False)

@@ -1,4 +1,4 @@
-"""Periods: months whose books are closed by two people, and what was done to each."""
+"""Periods: months whose books are closed by two people, what was done to each, and attempts that came too late."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from accounts.models import User
+from billing.reconciliation.models import pico_usd_field
 
 
 class PeriodState(models.TextChoices):
@@ -62,3 +63,43 @@ class PeriodEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action} {self.period_id}"
+
+
+class AttemptRecording(models.Model):
+    """One turn of recording a job's attempts: how many were new, and what they cost.
+
+    Where the month that they belong to was closed by then, ``late_for`` is that month and ``carried_to`` the first one
+    after it that was not: its books take them. A trigger decides this under the lock that a close takes. Append-only,
+    but for being late no more when its month is opened again.
+    """
+
+    job_id = models.BigIntegerField()
+    batch_public_id = models.CharField(max_length=40)
+    completed_at = models.DateTimeField()
+    # The database's clock, set by the trigger.
+    recorded_at = models.DateTimeField()
+    provider = models.CharField(max_length=40)
+    provider_account = models.CharField(max_length=80)
+    is_test = models.BooleanField()
+    attempt_count = models.PositiveIntegerField()
+    cost_pico_usd = pico_usd_field()
+    late_for = models.DateField(null=True)
+    carried_to = models.DateField(null=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(late_for=None, carried_to=None) | Q(late_for__isnull=False, carried_to__gt=F("late_for")),
+                name="late_attempts_are_carried_onwards",
+            )
+        ]
+        indexes: ClassVar = [
+            # What an account's month adds up to.
+            models.Index(fields=["provider", "provider_account", "completed_at"], name="recording_of_account"),
+            # The late ones: of a closed month, the newest first; and those that a month takes.
+            models.Index(fields=["late_for", "-id"], condition=Q(late_for__isnull=False), name="recording_late_for"),
+            models.Index(fields=["carried_to"], condition=Q(carried_to__isnull=False), name="recording_carried_to"),
+        ]
+
+    def __str__(self) -> str:
+        return f"recording {self.pk}"

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from ninja import Schema
 
 from billing.reconciliation import selectors
-from billing.reconciliation.checklist import checklist
 from billing.reconciliation.models import (
     BadInvoiceLine,
     Break,
@@ -19,7 +18,6 @@ from billing.reconciliation.models import (
     InvoiceFile,
     ProviderInvoice,
 )
-from billing.reconciliation.period_models import Period
 
 
 class InvoiceAnswer(Schema):
@@ -56,7 +54,7 @@ class InvoiceAnswer(Schema):
             number=invoice.number,
             match_state=invoice.match_state,
             match_trouble=invoice.match_trouble,
-            matched_at=_instant(invoice.matched_at),
+            matched_at=instant_answer(invoice.matched_at),
             invoiced_pico_usd=_whole(invoice.invoiced_pico_usd),
             ours_pico_usd=_whole(invoice.ours_pico_usd),
             exact_pico_usd=headline.exact_pico_usd,
@@ -64,7 +62,7 @@ class InvoiceAnswer(Schema):
             unexplained_pico_usd=headline.unexplained_pico_usd,
             waiting_pico_usd=headline.waiting_pico_usd,
             undecided_count=headline.undecided_count,
-            oldest_unexplained_at=_instant(headline.oldest_unexplained_at),
+            oldest_unexplained_at=instant_answer(headline.oldest_unexplained_at),
             files=[file.public_id for file in invoice.files.order_by("-pk")],
         )
 
@@ -199,7 +197,7 @@ class InvoiceFileAnswer(Schema):
             incomplete_reason=file.incomplete_reason,
             trouble=file.trouble,
             uploaded_at=int(file.uploaded_at.timestamp()),
-            read_at=_instant(file.read_at),
+            read_at=instant_answer(file.read_at),
         )
 
 
@@ -310,53 +308,6 @@ class DecidedAnswer(Schema):
         return cls(data=[BreakAnswer.of(each) for each in breaks])
 
 
-class ConditionAnswer(Schema):
-    """One condition of a close."""
-
-    key: str
-    is_met: bool
-    said: str
-
-
-class PeriodAnswer(Schema):
-    """A month's books."""
-
-    object: Literal["period"] = "period"
-    month: str
-    state: str
-    requested_by: str | None
-    closed_by: str | None
-    closed_at: int | None
-    sha256: str | None
-
-    @classmethod
-    def of(cls, period: Period) -> PeriodAnswer:
-        """Shape a month that may have no row yet."""
-        return cls(**_period_fields(period))
-
-
-class PeriodDetailAnswer(PeriodAnswer):
-    """A month with its checklist."""
-
-    checklist: list[ConditionAnswer]
-
-    @classmethod
-    def of(cls, period: Period) -> PeriodDetailAnswer:
-        """Shape a month. Not inside a transaction: the ledger is proven."""
-        items = [ConditionAnswer(key=each.key, is_met=each.is_met, said=each.said) for each in checklist(period.month)]
-        return cls(**_period_fields(period), checklist=items)
-
-
-class PeriodListAnswer(Schema):
-    """A page of months that have something, the newest first; `month` is the cursor."""
-
-    object: Literal["list"] = "list"
-    data: list[PeriodAnswer]
-    first_id: str | None
-    last_id: str | None
-    has_more: bool
-
-
 def _break_fields(found: Break) -> dict[str, Any]:
     return {
         "id": found.public_id,
@@ -380,22 +331,12 @@ def _break_fields(found: Break) -> dict[str, Any]:
         "entry_key": found.entry_key,
         "decided_by": found.decided_by.email if found.decided_by else None,
         "opened_at": int(found.opened_at.timestamp()),
-        "decided_at": _instant(found.decided_at),
+        "decided_at": instant_answer(found.decided_at),
     }
 
 
-def _period_fields(period: Period) -> dict[str, Any]:
-    return {
-        "month": f"{period.month:%Y-%m}",
-        "state": period.state,
-        "requested_by": period.requested_by.email if period.requested_by else None,
-        "closed_by": period.closed_by.email if period.closed_by else None,
-        "closed_at": _instant(period.closed_at),
-        "sha256": bytes(period.export_sha256).hex() if period.export_sha256 else None,
-    }
-
-
-def _instant(instant: datetime | None) -> int | None:
+def instant_answer(instant: datetime | None) -> int | None:
+    """Give an instant as whole Unix seconds."""
     return int(instant.timestamp()) if instant else None
 
 

@@ -28,7 +28,6 @@ from billing.reconciliation.models import (
     InvoiceFile,
     ProviderInvoice,
 )
-from billing.reconciliation.period_models import Period
 from ground.blobs import open_blob
 from ground.errors import NotFound
 
@@ -302,25 +301,6 @@ def bad_line_page(file: InvoiceFile, *, after: str, limit: int) -> tuple[list[Ba
 def bad_line_cursor(line: BadInvoiceLine) -> str:
     """Give the cursor of a bad line."""
     return _cursor_of(line.line, line.pk)
-
-
-def period_page(*, after: date | None, limit: int, at: datetime) -> tuple[list[Period], bool]:
-    """Give up to ``limit`` months that have something, the newest first, and whether there are more.
-
-    Months without a row are open. This month and the one before are always among them.
-    """
-    this = at.date().replace(day=1)
-    months = {this, (this - date.resolution).replace(day=1)}
-    months |= set(ProviderInvoice.objects.order_by().values_list("period", flat=True).distinct())
-    known = {each.month: each for each in Period.objects.select_related("requested_by", "closed_by")}
-    wanted = sorted((each for each in months | set(known) if after is None or each < after), reverse=True)
-    return [known.get(month) or Period(month=month) for month in wanted[:limit]], len(wanted) > limit
-
-
-def period_of(month: date) -> Period:
-    """Give a month; one without a row is open."""
-    found = Period.objects.select_related("requested_by", "closed_by").filter(month=month).first()
-    return found or Period(month=month)
 
 
 def _cursor_of(*values: object) -> str:

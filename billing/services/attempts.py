@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from billing.database import call
 from billing.domain.records import Attempts, CollectedJob, JobTerms
 from billing.models import CollectedJobFact
+from billing.reconciliation.services.late import note_recording
 from ground.bulk import HEADER, TRAILER, Column, Kind, Numbers, binary_rows
 
 _COLUMNS = (
@@ -24,7 +25,7 @@ def record_attempts(job: CollectedJob, attempts: Attempts) -> int:
     """Copy a job's attempts into ``attempt_fact`` and give how many were new.
 
     Rows of this job that were recorded before are left as they are, so a repeated collect adds nothing; two collects
-    of one job at once take turns.
+    of one job at once take turns. What comes when its month is closed counts in the next open one.
     """
     is_new = ~np.isin(attempts.rows, _recorded_rows(job))
     if job.terms is not None:
@@ -38,7 +39,10 @@ def record_attempts(job: CollectedJob, attempts: Attempts) -> int:
                 for piece in binary_rows(_columns(job, attempts, verdict, chosen), len(chosen)):
                     copy.write(piece)
             copy.write(TRAILER)
-    return int(is_new.sum())
+    new_count = int(is_new.sum())
+    if new_count:
+        note_recording(job, attempt_count=new_count, cost_pico_usd=int(attempts.costs_pico_usd[is_new].sum()))
+    return new_count
 
 
 @transaction.atomic

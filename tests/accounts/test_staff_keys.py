@@ -26,7 +26,10 @@ def fay(db: None) -> User:
 
 def made(client: Client, **changes: str) -> str:
     """Give the text of a new key."""
-    (text,) = set(re.findall(r"sk-lh-staff-[A-Za-z0-9]{46}", html_of(client.post(f"{LIST}new/", {**WISH, **changes}))))
+    texts: set[str] = set(
+        re.findall(r"sk-lh-staff-[A-Za-z0-9]{46}", html_of(client.post(f"{LIST}new/", {**WISH, **changes})))
+    )
+    (text,) = texts
     return text
 
 

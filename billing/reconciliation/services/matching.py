@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
 from django.db import connection
+from django.db.models import Count, QuerySet, Sum
 
 from accounts.audit import record
 from billing.domain.money import PICO_PER_MICRO
@@ -31,7 +32,8 @@ from billing.reconciliation.models import (
     ProviderInvoice,
 )
 from billing.reconciliation.names import known_rates
-from billing.reconciliation.services.comparing import Comparison, OtherLines
+from billing.reconciliation.period_models import AttemptRecording
+from billing.reconciliation.services.comparing import EVIDENCE_COUNT, Comparison, OtherLines
 from billing.reconciliation.services.posting import next_entry_key, post_back
 from ground import clock
 from ground.ids import new_public_id
@@ -59,6 +61,7 @@ class _Found:
     others: OtherLines | None = None
     invoiced_pico_usd: int = 0
     ours_pico_usd: int = 0
+    late_for: date | None = None
 
 
 def ask_to_match(invoice: ProviderInvoice) -> None:
@@ -144,6 +147,7 @@ def _match(invoice: ProviderInvoice) -> None:
     ]
     found += [_of_other_lines(others) for others in comparison.other_lines()]
     found += _of_total(invoice, money)
+    found += _of_late_attempts(invoice)
     # What nobody can explain is made last, and so leads every list.
     found.sort(key=lambda each: (each.kind is BreakKind.UNEXPLAINED, abs(each.invoiced_pico_usd - each.ours_pico_usd)))
     invoice.match_number += 1
@@ -198,6 +202,34 @@ def _of_total(invoice: ProviderInvoice, money: InvoiceFile | None) -> list[_Foun
     ]
 
 
+def _of_late_attempts(invoice: ProviderInvoice) -> list[_Found]:
+    """Give a break for each closed month whose late attempts this one takes: the bill that they belong to is closed."""
+    late = (
+        late_attempts(invoice)
+        .values("late_for")
+        .annotate(pico_usd=Sum("cost_pico_usd"), attempts=Sum("attempt_count"), jobs=Count("job_id", distinct=True))
+    )
+    return [
+        _Found(
+            key=_key("late", each["late_for"]),
+            cause_key="",
+            kind=BreakKind.TIME_BOUNDARY,
+            said=f"{each['attempts']:,} attempts of {each['late_for']:%B %Y} were recorded when that month was closed.",
+            ours_pico_usd=int(each["pico_usd"]),
+            late_for=each["late_for"],
+        )
+        for each in late.order_by("late_for")
+        if each["pico_usd"]
+    ]
+
+
+def late_attempts(invoice: ProviderInvoice) -> QuerySet[AttemptRecording]:
+    """Give what an invoice's month takes of closed months of its account."""
+    return AttemptRecording.objects.filter(
+        provider=invoice.provider, provider_account=invoice.provider_account, carried_to=invoice.period
+    )
+
+
 def _key(*parts: object) -> str:
     texts = [repr(part) for part in parts]
     return hashlib.sha256("\x1f".join(texts).encode("utf-8", "backslashreplace")).hexdigest()
@@ -228,6 +260,8 @@ def _sum_up(invoice: ProviderInvoice, found: list[_Found], *, stated: InvoiceFil
     assert row is not None, "an aggregate gives a row"
     invoice.bucket_count, invoice.exact_bucket_count = row[0], row[1]
     invoice.ours_pico_usd, invoice.exact_pico_usd, invoice.waiting_pico_usd = row[2], row[3], row[4]
+    # Places are of the month's own days; what is carried to it is ours as well.
+    invoice.ours_pico_usd += sum(each.ours_pico_usd for each in found if each.late_for is not None)
     of_total = sum(each.invoiced_pico_usd for each in found if each.sides is None and each.others is None)
     invoice.invoiced_pico_usd = (stated.total_pico_usd if stated else Decimal(0)) + of_total
     # Here and not in a test alone: a match that loses a pico-USD must not be stored.
@@ -247,7 +281,7 @@ def _store(invoice: ProviderInvoice, found: list[_Found], comparison: Comparison
     for number, each in enumerate(found):
         known = before.get(each.key)
         values = _values(each)
-        evidence = _evidence(each, comparison) if number < _EVIDENCE_MAX_COUNT else {"lines": [], "jobs": []}
+        evidence = _evidence(invoice, each, comparison) if number < _EVIDENCE_MAX_COUNT else {"lines": [], "jobs": []}
         state = BreakState.OPEN if each.kind is BreakKind.UNEXPLAINED else BreakState.EXPLAINED
         if known is None:
             fresh = Break(
@@ -326,10 +360,24 @@ def _values(found: _Found) -> dict[str, Any]:
     }
 
 
-def _evidence(found: _Found, comparison: Comparison) -> dict[str, Any]:
+def _evidence(invoice: ProviderInvoice, found: _Found, comparison: Comparison) -> dict[str, Any]:
     if found.sides is not None:
         return comparison.evidence_at(found.sides.place)
     if found.others is not None:
         line_count = found.others.line_count
         return comparison.evidence_of(found.others) | {"line_count": line_count, "currency": found.others.currency}
+    if found.late_for is not None:
+        late = late_attempts(invoice).filter(late_for=found.late_for).order_by("-cost_pico_usd", "pk")
+        return {"lines": [], "jobs": [_late_job(each) for each in late[:EVIDENCE_COUNT]]}
     return {"lines": [], "jobs": []}
+
+
+def _late_job(recording: AttemptRecording) -> dict[str, Any]:
+    return {
+        "batch_id": recording.batch_public_id,
+        "job": recording.job_id,
+        "row_count": recording.attempt_count,
+        "is_failed": False,
+        "tokens": None,
+        "pico_usd": str(recording.cost_pico_usd),
+    }

@@ -12,6 +12,7 @@ from accounts.models import User
 from billing.reconciliation.checklist import Item, conditions, ledger_item
 from billing.reconciliation.closing_file import closing_file
 from billing.reconciliation.period_models import Period, PeriodEvent, PeriodState
+from billing.reconciliation.services.late import hold_recording, take_late_back
 from ground import clock
 from ground.blobs import read_blob, write_small
 from ground.errors import InvalidRequest, NotFound, PermissionRefused
@@ -54,6 +55,8 @@ def close(month: date, *, by: User) -> Period:
     """
     _check_ready([ledger_item()])
     with transaction.atomic():
+        # What is recorded now is in before the checklist is looked at, or comes too late for the month.
+        hold_recording()
         period = _locked(month)
         if period.state == PeriodState.CLOSED:
             return period
@@ -78,21 +81,25 @@ def take_back(month: date, *, by: User, reason: str) -> Period:
 
     Raises:
         PermissionRefused: The person closed it themselves.
-        InvalidRequest: The reason is missing.
+        InvalidRequest: The reason is missing, or a closed month has taken what came too late for this one.
     """
     reason = checked_reason(reason)
     with transaction.atomic():
+        hold_recording()
         period = _locked(month)
         if period.state == PeriodState.OPEN:
             return period
         if period.state == PeriodState.CLOSED and period.closed_by_id == by.pk:
             raise PermissionRefused("Somebody else reopens the month: you closed it.", code="second_person_needed")
+        was_closed = period.state == PeriodState.CLOSED
         period.state = PeriodState.OPEN
         period.requested_by = period.closed_by = None
         period.requested_at = period.closed_at = None
         # The file stays under its name, and in the history with its hash.
         period.export_blob, period.export_sha256 = "", None
         _write(period, "reopened", by, reason)
+        if was_closed:
+            take_late_back(month)
     return period
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -11,14 +12,16 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
+from accounts.list_pages import ROWS_PER_PAGE
 from accounts.models import StaffRole, User
 from accounts.pages import staff_page
-from billing.reconciliation import selectors
+from billing.reconciliation import period_selectors, selectors
 from billing.reconciliation.checklist import checklist
+from billing.reconciliation.domain.sides import BreakKind
 from billing.reconciliation.forms import ReasonForm
 from billing.reconciliation.models import ProviderInvoice
 from billing.reconciliation.months import month_of
-from billing.reconciliation.period_models import Period, PeriodState
+from billing.reconciliation.period_models import AttemptRecording, Period, PeriodState
 from billing.reconciliation.services import periods
 from billing.reconciliation.views import shown
 from ground import clock
@@ -32,7 +35,9 @@ _MONTHS_SHOWN = 24
 def period_list(request: HttpRequest, _user: User) -> HttpResponse:
     """Show the months that have something, the newest first."""
     after = request.GET.get("after", "")
-    page, has_more = selectors.period_page(after=_month(after) if after else None, limit=_MONTHS_SHOWN, at=clock.now())
+    page, has_more = period_selectors.period_page(
+        after=_month(after) if after else None, limit=_MONTHS_SHOWN, at=clock.now()
+    )
     context = {
         "active_nav": "periods",
         "rows": [_row(each.month, each) for each in page],
@@ -59,7 +64,7 @@ def period_detail(request: HttpRequest, user: User, month: str) -> HttpResponse:
         else:
             messages.success(request, said)
             return redirect("reconciliation:period-detail", month)
-    period = selectors.period_of(first)
+    period = period_selectors.period_of(first)
     items = checklist(first)
     context = {
         "active_nav": "periods",
@@ -69,6 +74,7 @@ def period_detail(request: HttpRequest, user: User, month: str) -> HttpResponse:
         "period": period,
         "items": [(item, _link_of(item.key, month, item.filter_query)) for item in items],
         "unmet_count": sum(not item.is_met for item in items),
+        **_late(request, first),
         "form": form if status == 200 else ReasonForm(),  # noqa: PLR2004 -- the page as it was
         "events": period.events.select_related("by").order_by("-at", "-pk") if period.pk else [],
         "is_own_request": period.requested_by_id == user.pk,
@@ -91,6 +97,25 @@ def period_file(_request: HttpRequest, _user: User, month: str) -> HttpResponse:
     response.headers["Content-Disposition"] = f'attachment; filename="closing-{month}.csv"'
     response.headers["ETag"] = f'"{sha256.hex()}"'
     return response
+
+
+def _late(request: HttpRequest, month: date) -> dict[str, Any]:
+    """Give what came too late for a month, a page of it, and where the rest is."""
+    try:
+        rows, has_more = period_selectors.late_page(month, after=request.GET.get("after", ""), limit=ROWS_PER_PAGE)
+    except NotFound as error:
+        raise Http404(error.message) from error
+    older = f"{request.path}?after={period_selectors.late_cursor(rows[-1])}#h-late" if has_more else ""
+    return {
+        "late": period_selectors.late_totals(month),
+        "late_rows": [(each, int(each.cost_pico_usd), _late_breaks_url(each)) for each in rows],
+        "older_url": older,
+    }
+
+
+def _late_breaks_url(recording: AttemptRecording) -> str:
+    query = {"kind": BreakKind.TIME_BOUNDARY.value, "period": f"{recording.carried_to:%Y-%m}"}
+    return f"{reverse('reconciliation:break-list')}?{urlencode(query)}"
 
 
 def _act(action: str, month: date, user: User, reason: str) -> str:
