@@ -84,7 +84,7 @@ def _revoke_staff_key(world: World) -> str:
 def _create_staff_key(page: Page) -> None:
     page.get_by_role("link", name="New key").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Name").fill("Month end")
+    dialog.get_by_label("Name", exact=True).fill("Month end")
     dialog.get_by_role("button", name="Create key").click()
     expect(dialog.get_by_text("Copy the key now")).to_be_visible()
 

@@ -179,8 +179,8 @@ _ATTACKS = (
     ("UPDATE billing_providerinvoice SET period = '2026-12-01'", "period_is_closed"),
     ("UPDATE billing_break SET invoice_id = (SELECT id FROM billing_providerinvoice WHERE period > '2026-10-01')",
      "period_is_closed"),
-    ("INSERT INTO billing_breakevent (of_break_id, at, action, from_state, to_state, reason, said) "
-      "SELECT id, now(), 'x', '', 'open', '', '' FROM billing_break LIMIT 1", "period_is_closed"),
+    ("""INSERT INTO billing_breakevent (of_break_id, at, action, from_state, to_state, reason, said)
+     SELECT id, now(), 'x', '', 'open', '', '' FROM billing_break LIMIT 1""", "period_is_closed"),
     ("UPDATE billing_bucket SET ours_pico_usd = 0", "period_is_closed"),
     ("UPDATE billing_invoicefile SET sha256 = '', total_pico_usd = 1", "period_is_closed"),
     ("DELETE FROM billing_break", "period_is_closed"),
