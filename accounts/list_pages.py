@@ -1,4 +1,4 @@
-"""A list of staff's: one page and its region for all of them. What a row shows is each list's own table."""
+"""A list: one page and its region for all of them. What a row shows is each list's own table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ class Deed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListPage:
-    """What a list is called and says. ``table`` is the template of its rows; ``above`` one between head and filters."""
+    """What a list is called and says.
+
+    ``table`` is the template of its rows, ``above`` one between head and filters, ``bulk`` the form of what is done
+    with the rows that are ticked. ``empty_deed`` is the button of a list that nothing is in yet.
+    """
 
     nav: str
     title: str
@@ -43,6 +47,8 @@ class ListPage:
     deeds: Sequence[Deed] = ()
     crumbs: Sequence[dict[str, str]] = ()
     above: str = ""
+    bulk: str = ""
+    empty_deed: Deed | None = None
 
 
 def show_list(
@@ -58,7 +64,15 @@ def show_list(
         next_after: The cursor of the next page; empty where there is none.
         more: What the table or the part above needs.
     """
-    context = {
+    context = list_context(request, page, form, rows, next_after=next_after) | more
+    return render(request, "_list_region.html" if region_asked_for(request) == _REGION else "list.html", context)
+
+
+def list_context(
+    request: HttpRequest, page: ListPage, form: ListFilterForm, rows: Sequence[Any], *, next_after: str
+) -> dict[str, Any]:
+    """Give what ``_list_region.html`` needs, for a page that holds more than its list."""
+    return {
         "active_nav": page.nav,
         "page": page,
         "form": form,
@@ -68,6 +82,4 @@ def show_list(
         "is_first_page": not request.GET.get("after"),
         "newest_url": request.path + form.query(),
         "older_url": request.path + form.query(after=next_after) if next_after else "",
-        **more,
     }
-    return render(request, "_list_region.html" if region_asked_for(request) == _REGION else "list.html", context)

@@ -1,8 +1,13 @@
-"""Who may see a page: decided here and in selectors, never in a template."""
+"""Who may see a page: decided here and in selectors, never in a template.
+
+What a view does not find (``NotFound``) is the page of 404, in each of the kinds of pages below; a form that wants to
+say so itself catches it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Concatenate, ParamSpec, cast
 from urllib.parse import urlencode, urlsplit
@@ -22,6 +27,14 @@ Parameters = ParamSpec("Parameters")
 MemberView = Callable[Concatenate[HttpRequest, Membership, Parameters], HttpResponseBase]
 StaffView = Callable[Concatenate[HttpRequest, User, Parameters], HttpResponseBase]
 View = Callable[Concatenate[HttpRequest, Parameters], HttpResponseBase]
+
+
+@contextmanager
+def _missing_is_404() -> Iterator[None]:
+    try:
+        yield
+    except NotFound as error:
+        raise Http404(error.message) from error
 
 
 def to_sign_in(request: HttpRequest) -> HttpResponse:
@@ -46,12 +59,10 @@ def member_page(view: MemberView[Parameters]) -> View[Parameters]:
     def seen(request: HttpRequest, *args: Parameters.args, **kwargs: Parameters.kwargs) -> HttpResponseBase:
         if not request.user.is_authenticated:
             return to_sign_in(request)
-        try:
+        with _missing_is_404():
             membership = membership_of(request.user)
-        except NotFound as error:
-            raise Http404(error.message) from error
-        request.META["lanehouse.membership"] = membership
-        return view(request, membership, *args, **kwargs)
+            request.META["lanehouse.membership"] = membership
+            return view(request, membership, *args, **kwargs)
 
     return cast("View[Parameters]", seen)
 
@@ -86,7 +97,8 @@ def staff_page(*roles: StaffRole) -> Callable[[StaffView[Parameters]], View[Para
                 raise Http404
             if user.staff_role not in {*roles, StaffRole.SUPERADMIN}:
                 raise PermissionDenied(f"This page is for the role {' or '.join(roles)}.")
-            return view(request, user, *args, **kwargs)
+            with _missing_is_404():
+                return view(request, user, *args, **kwargs)
 
         return cast("View[Parameters]", seen)
 

@@ -84,6 +84,17 @@ def receipt_by_id(organisation: Organisation, receipt_public_id: str) -> Receipt
     return _receipt_named(organisation, receipt_public_id)
 
 
+def any_receipt_by_id(receipt_public_id: str) -> Receipt:
+    """Give the receipt of whichever organisation, with its lines and its posting, for finance.
+
+    Raises:
+        NotFound: There is none by that id.
+    """
+    is_id = is_public_id(receipt_public_id, "rcpt_")
+    found = Receipt.objects.filter(public_id=receipt_public_id) if is_id else Receipt.objects.none()
+    return _one(found.select_related("organisation", "transaction").prefetch_related("lines"))
+
+
 def receipts(
     organisation: Organisation,
     *,

@@ -24,10 +24,11 @@ urlpatterns = [
     path("fin/adjustments/<str:adjustment_id>/", adjustments.adjustment_detail, name="adjustment-detail"),
     path("fin/adjustments/<str:adjustment_id>/decide/", adjustments.adjustment_decide, name="adjustment-decide"),
     path("fin/ledger/", books.ledger, name="ledger"),
-    path("fin/ledger/accounts/", books.account_tree, name="ledger-accounts"),
+    path("fin/ledger/accounts/", books.trial_balance, name="ledger-accounts"),
     path("fin/ledger/accounts/<path:code>/", books.account_page, name="ledger-account"),
     path("fin/ledger/entries/<path:key>/", books.entry_detail, name="entry-detail"),
     path("fin/ledger/health/", books.ledger_health, name="ledger-health"),
+    path("fin/receipts/<str:receipt_id>/", receipts.house_receipt, name="house-receipt"),
     path("fin/wallets/", wallet_views.wallet_list, name="wallet-list"),
     path("fin/wallets/<str:organisation_id>/top-up/", wallet_views.wallet_top_up, name="wallet-top-up"),
     *(

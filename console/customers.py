@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Sum
 
 from accounts.models import Organisation
-from billing.books.selectors import WalletRow, wallet_page
+from billing.books.wallet_selectors import WalletRow, wallet_page
 from billing.models import Receipt
 from routing.models import Batch, BatchStatus
 
@@ -32,7 +32,13 @@ class CustomerRow:
 
 
 def customer_page(
-    *, at: datetime, after: str | None, limit: int, text: str = "", below_micro_usd: int | None = None
+    *,
+    at: datetime,
+    after: str | None,
+    limit: int,
+    text: str = "",
+    below_micro_usd: int | None = None,
+    is_owing: bool = False,
 ) -> tuple[list[CustomerRow], bool]:
     """Give up to ``limit`` customers by name, and whether there are more; three statements whatever their number.
 
@@ -41,12 +47,15 @@ def customer_page(
         after: Public id of the last customer of the page before.
         limit: How many a page has.
         text: A customer's id, namespace, or part of its name.
+        is_owing: Only those who owe something.
         below_micro_usd: Only those with less available.
 
     Raises:
         NotFound: ``after`` is no customer.
     """
-    wallets, has_more = wallet_page(after=after, limit=limit, text=text, below_micro_usd=below_micro_usd)
+    wallets, has_more = wallet_page(
+        after=after, limit=limit, text=text, below_micro_usd=below_micro_usd, is_owing=is_owing
+    )
     keys = [row.organisation.pk for row in wallets]
     spent = dict(
         Receipt.objects.filter(organisation__in=keys, settled_at__gte=at - _RECENT)

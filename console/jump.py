@@ -9,9 +9,10 @@ from django.db.models import Q
 from django.urls import reverse
 
 from accounts.models import Membership, Organisation, StaffRole, User
+from billing.adjustments.selectors import adjustment_by_id
 from billing.models import Receipt
 from billing.reconciliation.selectors import break_by_id, invoice_by_id, invoices
-from billing.selectors import receipt_by_id, receipts
+from billing.selectors import any_receipt_by_id, receipt_by_id, receipts
 from billing.views.shown import may_read_a_receipt, may_read_money
 from catalog.selectors import lanes_overview
 from ground.errors import NotFound
@@ -92,7 +93,9 @@ def _batch_page(text: str, user: User, membership: Membership | None) -> str:
     return reverse("routing:batch-detail", args=[batch.public_id])
 
 
-def _receipt_page(text: str, _user: User, membership: Membership | None) -> str | None:
+def _receipt_page(text: str, user: User, membership: Membership | None) -> str | None:
+    if user.staff_role in _READERS_OF_BOOKS:
+        return reverse("billing:house-receipt", args=[any_receipt_by_id(text).public_id])
     receipt = receipt_by_id(_own(membership), text)
     if membership is None or not may_read_a_receipt(membership):
         return None
@@ -119,6 +122,13 @@ def _break_page(text: str, user: User, _membership: Membership | None) -> str | 
     return reverse("reconciliation:break-detail", args=[break_by_id(text).public_id])
 
 
+def _adjustment_page(text: str, user: User, _membership: Membership | None) -> str | None:
+    if user.staff_role not in _READERS_OF_BOOKS:
+        return None
+    return reverse("billing:adjustment-detail", args=[adjustment_by_id(text).public_id])
+
+
+_READERS_OF_BOOKS = frozenset({StaffRole.FINANCE, StaffRole.SUPERADMIN})
 _READERS_OF_INVOICES = frozenset({StaffRole.FINANCE, StaffRole.OPERATOR, StaffRole.SUPERADMIN})
 _PAGES: dict[str, Callable[[str, User, Membership | None], str | None]] = {
     "qt_": _quote_page,
@@ -128,6 +138,7 @@ _PAGES: dict[str, Callable[[str, User, Membership | None], str | None]] = {
     "dlv_": _delivery_page,
     "inv_": _invoice_page,
     "brk_": _break_page,
+    "adj_": _adjustment_page,
 }
 
 

@@ -57,6 +57,11 @@ class Chart:
     rows: tuple[tuple[datetime, tuple[str, ...]], ...]
     marks: tuple[Mark, ...] = ()
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The series' names, in the order of the table's columns."""
+        return tuple(line.label for line in self.lines)
+
     width = WIDTH
     height = HEIGHT
     left = _LEFT

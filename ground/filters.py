@@ -48,7 +48,11 @@ class ListFilterForm(forms.Form):
     def chosen(self) -> dict[str, str]:
         """Give the fields that are set, as the query string spells them."""
         values = self.cleaned_data if self.is_valid() else {}
-        return {name: str(value) for name, value in values.items() if value not in {None, ""}}
+        return {
+            name: str(self.fields[name].prepare_value(value))
+            for name, value in values.items()
+            if value not in {None, ""}
+        }
 
     def query(self, **others: str) -> str:
         """Give the query string of what is chosen, with these beside it."""
@@ -72,11 +76,18 @@ def _said(field: forms.Field, value: str) -> str:
     return str(choices.get(value, value))
 
 
-def _day_field(label: str) -> forms.DateField:
+def _in_range(day: date) -> None:
+    if not _FIRST_DAY <= day <= _LAST_DAY:
+        raise forms.ValidationError("Choose a day from 2000 to 2999.")
+
+
+def day_field(label: str) -> forms.DateField:
+    """Give a field of a day from 2000 to 2999; the query string spells it as 2026-11-30."""
     return forms.DateField(
         label=label,
         required=False,
         input_formats=[_DAY_FORMAT],
+        validators=[_in_range],
         widget=forms.DateInput(
             {"type": "date", "min": _FIRST_DAY.isoformat(), "max": _LAST_DAY.isoformat()}, format=_DAY_FORMAT
         ),
@@ -86,16 +97,13 @@ def _day_field(label: str) -> forms.DateField:
 class DaysForm(ListFilterForm):
     """A list that is also filtered by days."""
 
-    since = _day_field("From")
-    until = _day_field("To (inclusive)")
+    since = day_field("From")
+    until = day_field("To (inclusive)")
 
     def clean(self) -> dict[str, Any]:
-        """Refuse days that no list has, and ranges that end before they begin."""
+        """Refuse ranges that end before they begin."""
         cleaned = super().clean() or self.cleaned_data
         since, until = cleaned.get("since"), cleaned.get("until")
-        for name, day in (("since", since), ("until", until)):
-            if day is not None and not _FIRST_DAY <= day <= _LAST_DAY:
-                self.add_error(name, "Choose a day from 2000 to 2999.")
         if since and until and since > until:
             self.add_error("until", "The last day is before the first.")
         return cleaned

@@ -22,6 +22,10 @@ class UsdField(forms.CharField):
         kwargs.setdefault("max_length", 20)
         super().__init__(**kwargs)
 
+    def prepare_value(self, value: object) -> object:
+        """Give an amount in micro-USD as people write it; what was typed stays as it is."""
+        return usd_text(value) if isinstance(value, int) else value
+
     def clean(self, value: object) -> int | None:
         """Give the amount in micro-USD; None where nothing was entered.
 

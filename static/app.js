@@ -39,8 +39,7 @@ const copyNear = () => {
   const money = active.closest("data.money") || one("data.money:hover");
   const button = one("[data-copy]", active.closest("tr, .with-copy") || document);
   if (money) {
-    const [, sign, whole, rest] = money.value.replace(/\d+/, (digits) => digits.padStart(7, 0)).match(/(-?)(\d+)(\d{6})/);
-    copy(`${sign}${whole}.${rest}`);
+    copy(money.value.replace(/\d+/, (digits) => digits.padStart(7, 0)).replace(/(\d{6})(?:\.(\d+))?$/, ".$1$2"));
   } else if (button) copy(button.dataset.copy);
 };
 

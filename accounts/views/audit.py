@@ -8,32 +8,33 @@ from dataclasses import dataclass
 from datetime import UTC
 from zoneinfo import ZoneInfo
 
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_safe
 
 from accounts.audit import SYSTEM_NAME
 from accounts.audit_pages import AuditChoice, audit_lines, audit_page
 from accounts.domain.audit import OF_FINANCE
 from accounts.forms import AuditFilterForm
+from accounts.list_pages import ROWS_PER_PAGE, Deed, ListPage, show_list
 from accounts.models import AuditEntry, MemberRole, Membership, StaffRole, User
-from accounts.pages import region_asked_for, role_page, staff_page
+from accounts.pages import role_page, staff_page
 from accounts.zones import zone_of
 from ground.cells import csv_lines, text_cell
-from ground.errors import NotFound
+from ground.money_fields import usd_text
 
 OWN_READERS = (MemberRole.ADMIN, MemberRole.BILLING)
-_ROWS_PER_PAGE = 50
-_REGION = "list"
 _HEADER = ("entry_id", "at_utc", "actor_kind", "actor", "role", "organisation_id", "action", "object_type", "object_id")
+_MICRO_USD = "_micro_usd"
 _HEADER_END = ("changes", "reason", "request_id", "address")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Log:
-    """One reader's view of the log: what of it, under which name, and whether the reader is a customer."""
+    """One reader's view of the log: what of it, under which names, and whether the reader is a customer."""
 
     nav: str
+    title: str
+    lead: str
     choice: AuditChoice
     is_own: bool
 
@@ -42,14 +43,27 @@ class _Log:
 @staff_page(StaffRole.OPERATOR, StaffRole.FINANCE)
 def staff_log(request: HttpRequest, _user: User) -> HttpResponseBase:
     """Show or export every entry. Alone: the region ``list``."""
-    return _answer(request, _Log(nav="audit", choice=AuditChoice(), is_own=False), zone_of(request, None))
+    log = _Log(
+        nav="audit",
+        title="Audit log",
+        lead="Every action of staff, members, keys and the system.",
+        choice=AuditChoice(),
+        is_own=False,
+    )
+    return _answer(request, log, zone_of(request, None))
 
 
 @require_safe
 @staff_page(StaffRole.FINANCE)
 def finance_log(request: HttpRequest, _user: User) -> HttpResponseBase:
     """Show or export the entries about money. Alone: the region ``list``."""
-    log = _Log(nav="finance-audit", choice=AuditChoice(areas=OF_FINANCE), is_own=False)
+    log = _Log(
+        nav="finance-audit",
+        title="Audit log of finance",
+        lead="Every action on money, rates, limits, invoices and exports.",
+        choice=AuditChoice(areas=OF_FINANCE),
+        is_own=False,
+    )
     return _answer(request, log, zone_of(request, None))
 
 
@@ -57,7 +71,13 @@ def finance_log(request: HttpRequest, _user: User) -> HttpResponseBase:
 @role_page(*OWN_READERS)
 def own_log(request: HttpRequest, membership: Membership) -> HttpResponseBase:
     """Show or export an organisation's own entries. Alone: the region ``list``."""
-    log = _Log(nav="own-audit", choice=AuditChoice(owner=membership.organisation), is_own=True)
+    log = _Log(
+        nav="own-audit",
+        title="Audit log of your organisation",
+        lead="Who changed what in your organisation: members, keys and Lanehouse.",
+        choice=AuditChoice(owner=membership.organisation),
+        is_own=True,
+    )
     return _answer(request, log, zone_of(request, membership.organisation))
 
 
@@ -70,28 +90,28 @@ def _answer(request: HttpRequest, log: _Log, zone: ZoneInfo) -> HttpResponseBase
 
 
 def _page(request: HttpRequest, log: _Log, form: AuditFilterForm, choice: AuditChoice | None) -> HttpResponse:
-    after = request.GET.get("after") or None
     entries: list[AuditEntry] = []
     has_more = False
     if choice is not None:
-        try:
-            entries, has_more = audit_page(choice, after=after, limit=_ROWS_PER_PAGE)
-        except NotFound as error:
-            raise Http404(error.message) from error
-    context = {
-        "active_nav": log.nav,
-        "is_own": log.is_own,
-        "of_finance": log.nav == "finance-audit",
-        "form": form,
-        "chips": form.chips(),
-        "rows": [_row(entry, is_own=log.is_own) for entry in entries],
-        "list_url": request.path,
-        "export_url": f"{request.path}csv{form.query()}",
-        "is_first_page": after is None,
-        "newest_url": request.path + form.query(),
-        "older_url": request.path + form.query(after=entries[-1].public_id) if has_more else "",
-    }
-    return render(request, f"accounts/{'_' if region_asked_for(request) == _REGION else ''}audit_list.html", context)
+        entries, has_more = audit_page(choice, after=request.GET.get("after") or None, limit=ROWS_PER_PAGE)
+    return show_list(
+        request,
+        ListPage(
+            nav=log.nav,
+            title=log.title,
+            heading="Audit log",
+            lead=f"{log.lead} Entries are never changed or removed.",
+            what="Entries",
+            table="accounts/_audit_table.html",
+            empty_title="Nothing has been done yet",
+            empty_text="What staff, members and keys change is written here, with their reason.",
+            deeds=[Deed(key="csv", label="CSV", url=f"{request.path}csv{form.query()}", icon="download")],
+        ),
+        form,
+        [_row(entry, is_own=log.is_own) for entry in entries],
+        next_after=entries[-1].public_id if has_more else "",
+        is_own=log.is_own,
+    )
 
 
 def _row(entry: AuditEntry, *, is_own: bool) -> dict[str, object]:
@@ -101,7 +121,10 @@ def _row(entry: AuditEntry, *, is_own: bool) -> dict[str, object]:
         "actor_name": name,
         "actor_role": role,
         "address": address,
-        "changes": [(field, _said(pair[0]), _said(pair[1])) for field, pair in entry.changes.items()],
+        "changes": [
+            (field.removesuffix(_MICRO_USD).replace("_", " "), _said(field, before), _said(field, after))
+            for field, (before, after) in entry.changes.items()
+        ],
     }
 
 
@@ -112,9 +135,11 @@ def _actor(entry: AuditEntry, *, is_own: bool) -> tuple[str, str, str]:
     return entry.actor_name, entry.actor_role or entry.get_actor_kind_display(), entry.address
 
 
-def _said(value: object) -> str:
+def _said(field: str, value: object) -> str:
     if value is None or value == "":
         return "none"
+    if field.endswith(_MICRO_USD) and isinstance(value, int):
+        return f"{'-' if value < 0 else ''}${usd_text(abs(value))}"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

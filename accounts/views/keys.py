@@ -11,6 +11,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from accounts.domain.scopes import SAID
 from accounts.forms import KeyFilterForm, KeyForm
+from accounts.list_pages import ROWS_PER_PAGE, Deed, ListPage, show_list
 from accounts.models import ApiKey, MemberRole, Membership
 from accounts.pages import region_asked_for, role_page, viewer_of
 from accounts.selectors import KeyPage, KeyState, api_key_by_id, api_key_page, key_state
@@ -19,8 +20,7 @@ from ground import clock
 from ground.errors import InvalidRequest, NotFound
 
 READERS = (MemberRole.ADMIN, MemberRole.DEVELOPER)
-_ROWS_PER_PAGE = 50
-_REGION, _DIALOG = "list", "dialog"
+_DIALOG = "dialog"
 TONES = {KeyState.ACTIVE: "ok", KeyState.EXPIRED: "off", KeyState.REVOKED: "off"}
 
 
@@ -29,27 +29,37 @@ TONES = {KeyState.ACTIVE: "ok", KeyState.EXPIRED: "off", KeyState.REVOKED: "off"
 def key_list(request: HttpRequest, membership: Membership) -> HttpResponse:
     """Show the keys of an organisation and of its test twin, newest first. Alone: the region ``list``."""
     form = KeyFilterForm(request.GET)
-    after = request.GET.get("after") or None
     page = KeyPage(keys=(), has_more=False)
     if form.is_valid():
-        try:
-            page = api_key_page(membership.organisation, after=after, limit=_ROWS_PER_PAGE, **form.wanted())
-        except NotFound as error:
-            raise Http404(error.message) from error
-    at = clock.now()
-    context = {
-        "active_nav": "keys",
-        "may_write": membership.role == MemberRole.ADMIN,
-        "form": form,
-        "chips": form.chips(),
-        "rows": [_row(key) for key in page.keys],
-        "is_first_page": after is None,
-        "newest_url": request.path + form.query(),
-        "older_url": request.path + form.query(after=page.keys[-1].public_id) if page.has_more else "",
-        "at": at,
-    }
-    is_region = region_asked_for(request) == _REGION
-    return render(request, f"accounts/{'_' if is_region else ''}key_list.html", context)
+        after = request.GET.get("after") or None
+        page = api_key_page(membership.organisation, after=after, limit=ROWS_PER_PAGE, **form.wanted())
+    may_write = membership.role == MemberRole.ADMIN
+    new = Deed(
+        key="new-key", label="New key", url=reverse("accounts:key-new"), icon="plus", is_dialog=True, is_primary=True
+    )
+    return show_list(
+        request,
+        ListPage(
+            nav="keys",
+            title="API keys",
+            heading="API keys",
+            lead="What your programs sign in with. A key is shown once, when it is made; only a hash of it is kept.",
+            what="Keys",
+            table="accounts/_key_table.html",
+            empty_title="No keys yet",
+            empty_text="A program needs a key to price files and send batches. A test key does the same on stand-in "
+            "lanes, with play credit."
+            if may_write
+            else "An admin of your organisation can make one.",
+            deeds=[new] if may_write else [],
+            empty_deed=new if may_write else None,
+        ),
+        form,
+        [_row(key) for key in page.keys],
+        next_after=page.keys[-1].public_id if page.has_more else "",
+        may_write=may_write,
+        at=clock.now(),
+    )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

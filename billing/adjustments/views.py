@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -35,17 +35,14 @@ def adjustment_list(request: HttpRequest, user: User) -> HttpResponse:
     page: list[Adjustment] = []
     has_more = False
     if form.is_valid():
-        try:
-            page, has_more = adjustment_page(
-                after=request.GET.get("after") or None,
-                limit=ROWS_PER_PAGE,
-                text=form.cleaned_data["text"],
-                kind=form.cleaned_data["kind"],
-                state=form.cleaned_data["state"],
-                span=form.span(zone_of(request, None)),
-            )
-        except NotFound as error:
-            raise Http404(error.message) from error
+        page, has_more = adjustment_page(
+            after=request.GET.get("after") or None,
+            limit=ROWS_PER_PAGE,
+            text=form.cleaned_data["text"],
+            kind=form.cleaned_data["kind"],
+            state=form.cleaned_data["state"],
+            span=form.span(zone_of(request, None)),
+        )
     return show_list(
         request,
         ListPage(
@@ -79,9 +76,13 @@ def adjustment_list(request: HttpRequest, user: User) -> HttpResponse:
 def adjustment_detail(request: HttpRequest, user: User, adjustment_id: str) -> HttpResponse:
     """Show one adjustment with what it adjusts, who asked, who decided, and its posting."""
     row = _row(_found(adjustment_id), user)
-    return render(
-        request, "billing/fin/adjustment.html", {"active_nav": NAV, "row": row, "adjustment": row["adjustment"]}
-    )
+    context = {
+        "active_nav": NAV,
+        "crumbs": [{"label": "Adjustments", "url": reverse("billing:adjustment-list")}, {"label": row["kind"]}],
+        "row": row,
+        "adjustment": row["adjustment"],
+    }
+    return render(request, "billing/fin/adjustment.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -163,7 +164,4 @@ def _row(adjustment: Adjustment, user: User) -> dict[str, object]:
 
 
 def _found(adjustment_id: str) -> Adjustment:
-    try:
-        return adjustment_by_id(adjustment_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    return adjustment_by_id(adjustment_id)

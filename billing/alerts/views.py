@@ -13,7 +13,7 @@ from accounts.pages import role_page, viewer_of
 from billing.alerts.models import BalanceAlert
 from billing.alerts.services import set_alert
 from ground.errors import InvalidRequest
-from ground.money_fields import UsdField, usd_text
+from ground.money_fields import UsdField
 
 
 class AlertForm(forms.Form):
@@ -29,7 +29,7 @@ class AlertForm(forms.Form):
 def wallet_alert(request: HttpRequest, membership: Membership) -> HttpResponse:
     """Ask for the threshold, and set it."""
     alert = BalanceAlert.objects.filter(organisation=membership.organisation).first()
-    initial = {"below_micro_usd": usd_text(alert.below_micro_usd)} if alert else {}
+    initial = {"below_micro_usd": alert.below_micro_usd} if alert else {}
     form = AlertForm(request.POST if request.method == "POST" else None, initial=initial)
     back_url = reverse("billing:wallet")
     if form.is_bound and form.is_valid():

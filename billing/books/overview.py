@@ -10,7 +10,7 @@ from django.db.models import Count, Sum
 from accounts.models import OrganisationKind
 from billing.adjustments.selectors import waiting_adjustment_count
 from billing.books.models import ProofRun
-from billing.books.selectors import WalletProof, wallet_proof
+from billing.books.wallet_selectors import WalletProof, wallet_proof
 from billing.models import CustomerBalance, Hold, LedgerLeg, TransactionKind
 from catalog.pricing.models import DraftState, RateDraft
 
@@ -27,6 +27,7 @@ class FinanceOverview:
     receivable_micro_usd: int
     held_batch_count: int
     held_micro_usd: int
+    recent_since: datetime
     top_up_count: int
     top_up_micro_usd: int
     waiting_adjustment_count: int
@@ -52,6 +53,7 @@ def finance_overview(at: datetime) -> FinanceOverview:
         receivable_micro_usd=int(owing["sum"] or 0),
         held_batch_count=held.values("batch_public_id").distinct().count(),
         held_micro_usd=int(sums["held"] or 0),
+        recent_since=at - _RECENT,
         top_up_count=top_ups["count"],
         top_up_micro_usd=int(top_ups["sum"] or 0),
         waiting_adjustment_count=waiting_adjustment_count(),

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from django.db.models import F, Func, Q, QuerySet, Sum
 from django.db.models.fields import BigIntegerField
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
 
-from accounts.models import Organisation
 from billing.database import call_set
-from billing.models import AccountKind, CustomerBalance, LedgerAccount, LedgerLeg, LedgerTransaction
-from ground import clock
+from billing.forms import ACCOUNT_WORDS
+from billing.models import AccountKind, LedgerAccount, LedgerLeg, LedgerTransaction
 from ground.errors import NotFound
 from ground.filters import EVER, Span
 
@@ -178,26 +177,33 @@ def accounts_of(book: str, kinds: Sequence[str] = ()) -> list[LedgerAccount]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindTotal:
-    """All accounts of one kind: how many, and their balance (credit positive, micro-USD)."""
+    """All accounts of one kind: how many, and the sums of those in debit and of those in credit (both positive)."""
 
     kind: AccountKind
     account_count: int
-    balance_micro_usd: int
+    debit_micro_usd: int
+    credit_micro_usd: int
 
 
-def kind_totals(book: str, at: datetime, axis: Axis) -> list[KindTotal]:
-    """Give the trial balance of a book at an instant, by kind of account; it adds up to zero."""
-    accounts = accounts_of(book)
-    balances = balances_as_of(at, axis, accounts)
-    totals = {kind: [0, 0] for kind in AccountKind}
+def totals_of(accounts: Sequence[LedgerAccount], balances: Mapping[int, int]) -> list[KindTotal]:
+    """Give the trial balance of some accounts by kind, kinds without one left out; of a whole book both sides agree.
+
+    Args:
+        accounts: The accounts.
+        balances: {account's key: balance in micro-USD, credit positive}, as ``balances_as_of`` gives them.
+    """
+    by_kind: dict[str, list[int]] = {}
     for account in accounts:
-        total = totals[AccountKind(account.kind)]
-        total[0] += 1
-        total[1] += balances[account.pk]
+        by_kind.setdefault(account.kind, []).append(balances[account.pk])
     return [
-        KindTotal(kind=kind, account_count=count, balance_micro_usd=balance)
-        for kind, (count, balance) in totals.items()
-        if count
+        KindTotal(
+            kind=kind,
+            account_count=len(by_kind[kind]),
+            debit_micro_usd=-sum(balance for balance in by_kind[kind] if balance < 0),
+            credit_micro_usd=sum(balance for balance in by_kind[kind] if balance > 0),
+        )
+        for kind in ACCOUNT_WORDS
+        if kind in by_kind
     ]
 
 
@@ -220,6 +226,12 @@ class AccountStatement:
     credit_micro_usd: int
     closing_micro_usd: int
 
+    @property
+    def carried_micro_usd(self) -> int:
+        """The balance before the first movement of this page."""
+        first = self.movements[0] if self.movements else None
+        return first.balance_micro_usd - first.leg.amount_micro_usd if first else self.opening_micro_usd
+
 
 def account_statement(
     account: LedgerAccount, *, since: datetime, until: datetime, after: str | None = None, limit: int = STATEMENT_ROWS
@@ -233,7 +245,7 @@ def account_statement(
     """
     legs = LedgerLeg.objects.filter(
         account=account, transaction__booked_at__gte=since, transaction__booked_at__lt=until
-    ).select_related("transaction", "transaction__organisation")
+    ).select_related("account", "transaction", "transaction__organisation")
     sums = legs.aggregate(
         debit=Sum("amount_micro_usd", filter=Q(amount_micro_usd__lt=0)),
         credit=Sum("amount_micro_usd", filter=Q(amount_micro_usd__gt=0)),
@@ -265,110 +277,3 @@ def account_statement(
 def _balance_before(account: LedgerAccount, instant: datetime) -> int:
     """Give an account's balance just before an instant; the database's time has microseconds."""
     return balances_as_of(instant - timedelta(microseconds=1), Axis.BOOKED, [account])[account.pk]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WalletRow:
-    """A customer's money now, micro-USD. ``liability`` is what the house owes them: all that is posted."""
-
-    organisation: Organisation
-    available_micro_usd: int
-    held_micro_usd: int
-    settled_micro_usd: int
-    liability_micro_usd: int
-    receivable_micro_usd: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WalletProof:
-    """The sums of all wallets of a book, and what the ledger's accounts of them say; equal, or something is wrong."""
-
-    wallet_sum_micro_usd: int
-    ledger_wallet_micro_usd: int
-    receivable_sum_micro_usd: int
-    ledger_receivable_micro_usd: int
-
-    @property
-    def holds(self) -> bool:
-        """Say whether they agree."""
-        return (self.wallet_sum_micro_usd, self.receivable_sum_micro_usd) == (
-            self.ledger_wallet_micro_usd,
-            self.ledger_receivable_micro_usd,
-        )
-
-
-_WALLETS = """
-SELECT organisation.*, billing_available_micro_usd(organisation.id) AS available_micro_usd,
-       coalesce(balance.posted_micro_usd, 0) AS posted_micro_usd,
-       coalesce(balance.receivable_micro_usd, 0) AS receivable_micro_usd,
-       coalesce(balance.floor_micro_usd, 0) AS floor_micro_usd,
-       (SELECT coalesce(sum(total_micro_usd), 0)::bigint FROM billing_receipt receipt
-        WHERE receipt.organisation_id = organisation.id) AS settled_micro_usd
-FROM accounts_organisation organisation
-LEFT JOIN billing_customerbalance balance ON balance.organisation_id = organisation.id
-WHERE organisation.kind = 'customer' AND (organisation.name, organisation.id) > (%(name)s, %(id)s)
-  AND (%(text)s = '' OR organisation.public_id = %(text)s OR organisation.slug = %(text)s
-       OR organisation.name ILIKE '%%' || %(pattern)s || '%%')
-  AND (%(below)s::bigint IS NULL OR billing_available_micro_usd(organisation.id) < %(below)s)
-ORDER BY organisation.name, organisation.id LIMIT %(limit)s
-"""
-
-
-def wallet_page(
-    *, after: str | None, limit: int, text: str = "", below_micro_usd: int | None = None
-) -> tuple[list[WalletRow], bool]:
-    """Give up to ``limit`` customers' wallets by name, and whether there are more.
-
-    Args:
-        after: Public id of the last customer of the page before.
-        limit: How many a page has.
-        text: A customer's id, namespace, or part of its name.
-        below_micro_usd: Only those with less available.
-
-    Raises:
-        NotFound: ``after`` is no customer.
-    """
-    last = Organisation.objects.filter(public_id=after).first() if after is not None else None
-    if after is not None and last is None:
-        raise NotFound("There is no such customer.", param="after")
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    values: dict[str, Any] = {
-        "name": last.name if last else "",
-        "id": last.pk if last else 0,
-        "text": text,
-        "pattern": escaped,
-        "below": below_micro_usd,
-        "limit": limit + 1,
-    }
-    rows = [_wallet_row(found) for found in Organisation.objects.raw(_WALLETS, values)]
-    return rows[:limit], len(rows) > limit
-
-
-def _wallet_row(found: Any) -> WalletRow:  # noqa: ANN401 -- a raw query's row has further columns
-    return WalletRow(
-        organisation=found,
-        available_micro_usd=found.available_micro_usd,
-        held_micro_usd=found.posted_micro_usd - found.floor_micro_usd - found.available_micro_usd,
-        settled_micro_usd=found.settled_micro_usd,
-        liability_micro_usd=found.posted_micro_usd,
-        receivable_micro_usd=found.receivable_micro_usd,
-    )
-
-
-def wallet_proof(book: str = "customer") -> WalletProof:
-    """Give the proof that the wallets of a book are what the ledger's accounts say, now."""
-    sums = CustomerBalance.objects.filter(organisation__kind=book).aggregate(
-        posted=Sum("posted_micro_usd"), receivable=Sum("receivable_micro_usd")
-    )
-    accounts = accounts_of(book, (AccountKind.CUSTOMER_WALLET, AccountKind.CUSTOMER_RECEIVABLE))
-    # By booking, so that nothing is left out, whatever the two clocks say.
-    balances = balances_as_of(clock.now() + timedelta(days=1), Axis.BOOKED, accounts)
-    ledger = dict.fromkeys((AccountKind.CUSTOMER_WALLET, AccountKind.CUSTOMER_RECEIVABLE), 0)
-    for account in accounts:
-        ledger[AccountKind(account.kind)] += balances[account.pk]
-    return WalletProof(
-        wallet_sum_micro_usd=int(sums["posted"] or 0),
-        ledger_wallet_micro_usd=ledger[AccountKind.CUSTOMER_WALLET],
-        receivable_sum_micro_usd=int(sums["receivable"] or 0),
-        ledger_receivable_micro_usd=-ledger[AccountKind.CUSTOMER_RECEIVABLE],
-    )

@@ -22,20 +22,19 @@ from billing.books.forms import MONTH, TopUpForm, WalletFilterForm
 from billing.books.selectors import (
     STATEMENT_ROWS,
     AccountStatement,
-    WalletRow,
     account_by_code,
     account_statement,
     cursor_of,
-    wallet_page,
-    wallet_proof,
 )
-from billing.books.views import leg_row, statement_csv
+from billing.books.shown import leg_row
+from billing.books.statement_file import statement_csv
+from billing.books.wallet_selectors import WalletRow, wallet_page, wallet_proof
 from billing.models import LedgerAccount
 from billing.printing.documents import MOVEMENTS_MAX, StatementFigures, StatementMovement, statement_sheet
 from billing.printing.pdf import pdf_of
 from billing.services.wallets import open_wallet, record_top_up
 from ground import clock
-from ground.errors import InvalidRequest, NotFound
+from ground.errors import InvalidRequest
 from ground.filters import span_of_days
 
 _NAV = "wallets"
@@ -50,15 +49,13 @@ def wallet_list(request: HttpRequest, _user: User) -> HttpResponse:
     rows: list[WalletRow] = []
     has_more = False
     if form.is_valid():
-        try:
-            rows, has_more = wallet_page(
-                after=request.GET.get("after") or None,
-                limit=ROWS_PER_PAGE,
-                text=form.cleaned_data["text"],
-                below_micro_usd=form.cleaned_data["below_micro_usd"],
-            )
-        except NotFound as error:
-            raise Http404(error.message) from error
+        rows, has_more = wallet_page(
+            after=request.GET.get("after") or None,
+            limit=ROWS_PER_PAGE,
+            text=form.cleaned_data["text"],
+            below_micro_usd=form.cleaned_data["below_micro_usd"],
+            is_owing=form.cleaned_data["owing"] == "yes",
+        )
     return show_list(
         request,
         ListPage(
@@ -76,17 +73,22 @@ def wallet_list(request: HttpRequest, _user: User) -> HttpResponse:
         rows,
         next_after=rows[-1].organisation.public_id if has_more else "",
         proof=wallet_proof(),
+        sums=_sums(rows),
+        is_whole=not has_more and not request.GET.get("after"),
     )
+
+
+def _sums(rows: list[WalletRow]) -> dict[str, int]:
+    """Give the sums of the columns that are shown."""
+    names = ("available", "held", "settled", "receivable", "liability")
+    return {name: sum(getattr(row, f"{name}_micro_usd") for row in rows) for name in names}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @staff_page(StaffRole.FINANCE)
 def wallet_top_up(request: HttpRequest, user: User, organisation_id: str) -> HttpResponse:
     """Ask for a payment that came in, and record it once."""
-    try:
-        organisation = organisation_named(organisation_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    organisation = organisation_named(organisation_id)
     form = TopUpForm(request.POST if request.method == "POST" else None)
     back_url = reverse("billing:wallet-list")
     if form.is_bound and form.is_valid():
@@ -136,18 +138,16 @@ def month_statement(request: HttpRequest, membership: Membership, month: str) ->
             headers={"Content-Disposition": f'attachment; filename="{name}"'},
         )
     after = request.GET.get("after") or None
-    try:
-        found = account_statement(account, since=since, until=until, after=after)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    found = account_statement(account, since=since, until=until, after=after)
     this = clock.now().astimezone(zone).date().replace(day=1)
     context = {
         "active_nav": "wallet",
+        "crumbs": [{"label": "Wallet", "url": reverse("billing:wallet")}, {"label": "Statements"}],
         "month": month,
         "month_name": month_name,
         "customer": organisation,
         "statement": found,
-        "rows": [{**leg_row(each.leg), "balance_micro_usd": each.balance_micro_usd} for each in found.movements],
+        "rows": [(leg_row(each.leg), each.balance_micro_usd) for each in found.movements],
         "by_kind": _by_kind(found) if not found.has_more and after is None else (),
         "reporting_zone": zone.key,
         "since": since,
@@ -183,7 +183,7 @@ def _by_kind(found: AccountStatement) -> list[dict[str, Any]]:
     """Give the movements' sums by kind; they add up to closing less opening."""
     sums: dict[str, list[int]] = {}
     for movement in found.movements:
-        total = sums.setdefault(leg_row(movement.leg)["word"], [0, 0])
+        total = sums.setdefault(leg_row(movement.leg).word, [0, 0])
         total[0] += 1
         total[1] += movement.leg.amount_micro_usd
     return [{"word": word, "count": count, "amount_micro_usd": total} for word, (count, total) in sums.items()]
@@ -195,7 +195,7 @@ def _figures(account: LedgerAccount, since: datetime, until: datetime) -> Statem
     movements = tuple(
         StatementMovement(
             booked_at=each.leg.transaction.booked_at,
-            word=leg_row(each.leg)["word"],
+            word=leg_row(each.leg).word,
             reference=each.leg.transaction.reference,
             amount_micro_usd=each.leg.amount_micro_usd,
             balance_micro_usd=each.balance_micro_usd,

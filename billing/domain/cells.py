@@ -18,6 +18,12 @@ def exact_usd_cell(pico_usd: int) -> str:
     return _decimal(pico_usd, _PICO_PER_USD, 12)
 
 
+def plain_amount(pico: int) -> str:
+    """Give an exact amount of any currency, in its millionths of millionths, with two decimals or as many as it has."""
+    whole, _, decimals = _decimal(pico, _PICO_PER_USD, 12).partition(".")
+    return f"{whole}.{decimals.rstrip('0').ljust(2, '0')}"
+
+
 def _decimal(value: int, per_usd: int, places: int) -> str:
     dollars, rest = divmod(abs(value), per_usd)
     return f"{'-' if value < 0 else ''}{dollars}.{rest:0{places}d}"

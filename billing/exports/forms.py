@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 
+from accounts.models import OrganisationKind
+from accounts.zones import zone_choices
 from billing.exports.scope import FILTERS_OF_CUSTOMERS, FILTERS_OF_THE_HOUSE, ExportFormat, ExportKind, formats_of
+from billing.forms import ACCOUNT_WORDS, CREDITED, ENTRY_WORDS, FINAL
+from billing.reconciliation.forms import UNDECIDED_STATE
+from billing.reconciliation.models import BreakState
+from billing.reconciliation.views.shown import KIND_WORDS as BREAK_WORDS
+from billing.reconciliation.views.shown import STATE_BADGES
 from billing.services.exports import ExportWish
 from ground.filters import DaysForm
+from ground.money_fields import usd_text
 
 KIND_WORDS = {
     ExportKind.LEDGER: "Ledger",
@@ -35,8 +44,8 @@ FILTER_WORDS = {
     "organisation": "Organisation",
     "account": "Account",
     "account_kind": "Kind of account",
-    "least_micro_usd": "At least, micro-USD",
-    "most_micro_usd": "At most, micro-USD",
+    "least_micro_usd": "At least",
+    "most_micro_usd": "At most",
     "book": "Book",
     "provider": "Provider",
     "owner": "Owner",
@@ -48,12 +57,39 @@ FILTER_WORDS = {
 FIELD_OF = {"kind": "of", "format": "written_as", "since": "since", "until": "until", "zone": "zone"}
 
 
+_SAID: dict[tuple[ExportKind | None, str], Mapping[Any, str]] = {
+    (ExportKind.LEDGER, "kind"): ENTRY_WORDS,
+    (ExportKind.LEDGER, "account_kind"): ACCOUNT_WORDS,
+    (ExportKind.LEDGER, "book"): {OrganisationKind.TEST: "Play money", OrganisationKind.CUSTOMER: "Customers"},
+    (ExportKind.BREAKS, "kind"): BREAK_WORDS,
+    (ExportKind.BREAKS, "state"): {
+        UNDECIDED_STATE: "Undecided",
+        **{state: STATE_BADGES[state][1] for state in BreakState},
+    },
+    (ExportKind.RECEIPTS, "state"): {FINAL: "Final", CREDITED: "Credited"},
+}
+_MONEY = frozenset({"least_micro_usd", "most_micro_usd"})
+
+
+def filter_words(kind: ExportKind | None, filters: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Give an export's filters as the screen that they come from says them: (label, value), by name."""
+    return [(FILTER_WORDS[name], _said(kind, name, value)) for name, value in sorted(filters.items())]
+
+
+def _said(kind: ExportKind | None, name: str, value: str) -> str:
+    if name in _MONEY and value.isdecimal():
+        return f"${usd_text(int(value))}"
+    return str(_SAID.get((kind, name), {}).get(value, value))
+
+
 class ExportForm(DaysForm):
     """An export to be made. ``of`` is its kind: screens have filters by that name."""
 
     of = forms.ChoiceField(label="What")
     written_as = forms.ChoiceField(label="Format", choices=[(each.value, FORMAT_WORDS[each]) for each in FORMAT_WORDS])
-    zone = forms.CharField(label="Days in", max_length=64, help_text="A time zone such as UTC or Asia/Kathmandu.")
+    zone = forms.ChoiceField(
+        label="Days in", choices=zone_choices, error_messages={"invalid_choice": "This is no time zone of the list."}
+    )
     field_order = ("of", "written_as", "since", "until", "zone")
 
     def __init__(self, *args: Any, is_of_the_house: bool, **named: Any) -> None:  # noqa: ANN401 -- as forms have it
@@ -73,7 +109,8 @@ class ExportForm(DaysForm):
 
     def carried(self) -> list[tuple[str, str]]:
         """Give the filters that came along from a screen, in words."""
-        return [(FILTER_WORDS[name], value) for name in self._names if (value := self[name].value())]
+        kind = ExportKind(self["of"].value()) if self["of"].value() in set(ExportKind) else None
+        return filter_words(kind, {name: value for name in self._names if (value := self[name].value())})
 
     def wish(self) -> ExportWish:
         """Give what a valid form asks for."""

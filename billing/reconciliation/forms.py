@@ -30,39 +30,35 @@ UNDECIDED_STATE: Final = "undecided"
 NOBODY: Final = "nobody"
 
 
-def month_field(*, required: bool, label: str = "Month") -> forms.DateField:
-    """Give a field of a month; its value is the first day."""
-    return forms.DateField(
-        label=label,
-        required=required,
-        input_formats=[_MONTH_FORMAT],
-        widget=forms.DateInput({"type": "month"}, format=_MONTH_FORMAT),
-        error_messages={"invalid": "Write a month as 2026-11."},
-        validators=[MinValueValidator(FIRST), MaxValueValidator(LAST)],
-    )
+class MonthField(forms.DateField):
+    """A month; its value is the first day."""
+
+    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401 -- Django's signature
+        super().__init__(
+            label="Month",
+            input_formats=[_MONTH_FORMAT],
+            widget=forms.DateInput({"type": "month"}, format=_MONTH_FORMAT),
+            error_messages={"invalid": "Write a month as 2026-11."},
+            validators=[MinValueValidator(FIRST), MaxValueValidator(LAST)],
+            **kwargs,
+        )
+
+    def prepare_value(self, value: object) -> object:
+        """Give a month as the query string spells it."""
+        return value.strftime(_MONTH_FORMAT) if isinstance(value, date) else value
 
 
-class _MonthListForm(ListFilterForm):
-    """A list that is narrowed to a month; the query string spells it as it was written."""
-
-    period = month_field(required=False)
-
-    def chosen(self) -> dict[str, str]:
-        """Give the fields that are set."""
-        chosen = super().chosen()
-        return {**chosen, "period": chosen["period"][:7]} if "period" in chosen else chosen
-
-
-class InvoiceFilterForm(_MonthListForm):
+class InvoiceFilterForm(ListFilterForm):
     """Which invoices to show."""
 
     text = forms.CharField(
         label="Provider, account or number", required=False, max_length=80, widget=forms.TextInput({"type": "search"})
     )
+    period = MonthField(required=False)
     field_order = ("text", "period")
 
 
-class BreakFilterForm(_MonthListForm, DaysForm):
+class BreakFilterForm(DaysForm):
     """Which breaks to show."""
 
     state = forms.ChoiceField(
@@ -79,6 +75,7 @@ class BreakFilterForm(_MonthListForm, DaysForm):
     )
     provider = forms.ChoiceField(label="Provider", required=False)
     owner = forms.ChoiceField(label="Owner", required=False)
+    period = MonthField(required=False)
     invoice = forms.CharField(label="Invoice", required=False, max_length=40, widget=forms.HiddenInput)
     min_difference = forms.DecimalField(
         label="Min. difference, $", required=False, min_value=0, max_value=Decimal(10**9), max_digits=22
@@ -127,7 +124,7 @@ class ImportForm(forms.Form):
     provider_account = forms.CharField(
         label="Our account there", max_length=80, help_text="As it stands with our lanes, so that attempts are found."
     )
-    period = month_field(required=True)
+    period = MonthField()
     number = forms.CharField(label="Invoice number", max_length=120, required=False)
     stated_total = forms.DecimalField(
         label="Total on the invoice, $",

@@ -10,7 +10,7 @@ from datetime import date, datetime
 from itertools import islice
 from typing import Any, Final
 
-from django.db.models import Count, F, Min, Q, QuerySet, Sum
+from django.db.models import Count, F, Min, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Abs, Coalesce
 
 from billing.reconciliation.checklist import expected_accounts
@@ -32,7 +32,7 @@ from ground.blobs import open_blob
 from ground.errors import NotFound
 
 PREVIEW_ROW_COUNT = 20
-_UNEXPLAINED = Q(kind=BreakKind.UNEXPLAINED.value, state__in=UNDECIDED)
+UNEXPLAINED = Q(kind=BreakKind.UNEXPLAINED.value, state__in=UNDECIDED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +78,12 @@ def headline(invoices: QuerySet[ProviderInvoice]) -> Headline:
         Break.objects.filter(invoice__in=invoices)
         .exclude(state=BreakState.CLEARED)
         .aggregate(
-            explained=Coalesce(Sum(size, filter=~_UNEXPLAINED), 0, output_field=_pico()),
-            unexplained=Coalesce(Sum(size, filter=_UNEXPLAINED), 0, output_field=_pico()),
-            explained_count=Count("pk", filter=~_UNEXPLAINED),
-            unexplained_count=Count("pk", filter=_UNEXPLAINED),
+            explained=Coalesce(Sum(size, filter=~UNEXPLAINED), 0, output_field=_pico()),
+            unexplained=Coalesce(Sum(size, filter=UNEXPLAINED), 0, output_field=_pico()),
+            explained_count=Count("pk", filter=~UNEXPLAINED),
+            unexplained_count=Count("pk", filter=UNEXPLAINED),
             undecided_count=Count("pk", filter=Q(state__in=UNDECIDED)),
-            oldest_unexplained_at=Min("opened_at", filter=_UNEXPLAINED),
+            oldest_unexplained_at=Min("opened_at", filter=UNEXPLAINED),
             oldest_undecided_at=Min("opened_at", filter=Q(state__in=UNDECIDED)),
         )
     )
@@ -103,9 +103,11 @@ def _pico() -> Any:  # noqa: ANN401 -- a field
 
 
 def invoices(*, text: str = "", period: date | None = None) -> QuerySet[ProviderInvoice]:
-    """Give invoices, the newest month first, with the count of undecided breaks."""
+    """Give invoices, the newest month first, with the count of undecided breaks and the state of their last file."""
+    last_file = InvoiceFile.objects.filter(invoice=OuterRef("pk")).order_by("-pk")
     found = ProviderInvoice.objects.annotate(
-        undecided_count=Count("breaks", filter=Q(breaks__state__in=UNDECIDED), distinct=True)
+        undecided_count=Count("breaks", filter=Q(breaks__state__in=UNDECIDED), distinct=True),
+        file_state=Subquery(last_file.values("state")[:1]),
     )
     if text:
         found = found.filter(
@@ -151,6 +153,13 @@ def invoice_by_id(public_id: str) -> ProviderInvoice:
     if found is None:
         raise NotFound("There is no such invoice.")
     return found
+
+
+def invoices_of_account(provider: str, account: str, since: date, until: date) -> list[ProviderInvoice]:
+    """Give the invoices of an account for the months from one day's to another's, the earlier first."""
+    months = {"period__gte": since.replace(day=1), "period__lte": until}
+    found = ProviderInvoice.objects.filter(provider=provider, provider_account=account, **months)
+    return list(found.order_by("period", "pk"))
 
 
 def missing_invoices(month: date) -> list[tuple[str, str]]:
@@ -203,8 +212,8 @@ def breaks(choice: BreakChoice) -> QuerySet[Break]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BreakTotals:
-    """Signed sums of a list of breaks, and how many there are."""
+class Totals:
+    """Signed sums of a list's both sides, and how many it has."""
 
     count: int
     invoiced_pico_usd: int
@@ -212,15 +221,20 @@ class BreakTotals:
     difference_pico_usd: int
 
 
-def totals_of(found: QuerySet[Break]) -> BreakTotals:
-    """Give the total row of a filter, over all its pages."""
+def totals_of(found: QuerySet[Break] | QuerySet[Bucket] | QuerySet[ProviderInvoice]) -> Totals:
+    """Give the total row of a filter, over all its pages; an invoice that is not matched adds nothing."""
     sums = found.order_by().aggregate(
-        count=Count("pk"),
-        invoiced_pico_usd=Coalesce(Sum("invoiced_pico_usd"), 0, output_field=_pico()),
-        ours_pico_usd=Coalesce(Sum("ours_pico_usd"), 0, output_field=_pico()),
-        difference_pico_usd=Coalesce(Sum("difference_pico_usd"), 0, output_field=_pico()),
+        count=Count("pk", distinct=True),
+        invoiced=Coalesce(Sum("invoiced_pico_usd"), 0, output_field=_pico()),
+        ours=Coalesce(Sum("ours_pico_usd"), 0, output_field=_pico()),
     )
-    return BreakTotals(**{name: int(value) for name, value in sums.items()})
+    invoiced_pico_usd, ours_pico_usd = int(sums["invoiced"]), int(sums["ours"])
+    return Totals(
+        count=sums["count"],
+        invoiced_pico_usd=invoiced_pico_usd,
+        ours_pico_usd=ours_pico_usd,
+        difference_pico_usd=invoiced_pico_usd - ours_pico_usd,
+    )
 
 
 def break_by_id(public_id: str) -> Break:
@@ -271,13 +285,21 @@ def place_page(invoice: ProviderInvoice, *, after: str, limit: int, state: str =
     Raises:
         NotFound: ``after`` is no cursor of :func:`place_cursor`.
     """
-    found = Bucket.objects.filter(invoice=invoice)
-    if state:
-        found = found.filter(state=state)
+    found = _places(invoice, state)
     if after:
         found = found.filter(_beyond(_PLACE, _read_cursor(after, date.fromisoformat, str, str, str, str)))
     page = list(found.order_by(*_PLACE)[: limit + 1])
     return page[:limit], len(page) > limit
+
+
+def place_totals(invoice: ProviderInvoice, *, state: str = "") -> Totals:
+    """Give the sums of an invoice's places, or of those in a state, over all pages."""
+    return totals_of(_places(invoice, state))
+
+
+def _places(invoice: ProviderInvoice, state: str) -> QuerySet[Bucket]:
+    found = Bucket.objects.filter(invoice=invoice)
+    return found.filter(state=state) if state else found
 
 
 def place_cursor(bucket: Bucket) -> str:

@@ -8,24 +8,25 @@ from typing import Any, Final, cast
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from accounts.list_pages import ROWS_PER_PAGE, Deed, ListPage, show_list
 from accounts.models import MemberRole, Membership, Organisation, StaffRole, User
 from accounts.pages import region_asked_for, role_page, staff_page, viewer_of
 from accounts.zones import reporting_zone_of, zone_of
 from billing.exports import downloads, focus
-from billing.exports.forms import FIELD_OF, FILTER_WORDS, FORMAT_WORDS, KIND_WORDS, ExportForm
+from billing.exports.forms import FIELD_OF, FILTER_WORDS, FORMAT_WORDS, KIND_WORDS, ExportForm, filter_words
 from billing.exports.models import Export, ExportState
 from billing.exports.reading import export_by_id, export_page, file_name_of
 from billing.exports.scope import ExportFormat, ExportKind
 from billing.services.exports import cancel_export, create_export
 from ground import clock
 from ground.errors import InvalidRequest, NotFound
+from ground.filters import ListFilterForm
 
-_ROWS_PER_PAGE: Final = 50
 _POLL_MS: Final = 2_000
 _REGION: Final = "export"
 _UNFINISHED: Final = frozenset({ExportState.QUEUED, ExportState.RUNNING})
@@ -44,6 +45,11 @@ class Desk:
 
     organisation: Organisation | None
     prefix: str
+
+    @property
+    def nav(self) -> str:
+        """The link of the navigation that leads here."""
+        return "exports" if self.organisation else "house-exports"
 
     def url(self, page: str, *arguments: str) -> str:
         """Give the address of a page of this desk."""
@@ -70,25 +76,33 @@ def _for_finance(view: DeskView) -> DeskView:
 
 
 def _found(view: DeskView, request: HttpRequest, desk: Desk, **parts: str) -> HttpResponse:
-    try:
-        return cast(HttpResponse, view(request, desk, **parts))
-    except NotFound as error:
-        raise Http404(error.message) from error
+    return cast(HttpResponse, view(request, desk, **parts))
 
 
 @require_safe
 def _list(request: HttpRequest, desk: Desk) -> HttpResponse:
     """Show the exports, newest first."""
-    after = request.GET.get("after") or None
-    page, has_more = export_page(desk.organisation, after=after, limit=_ROWS_PER_PAGE)
-    context = {
-        **_frame(desk),
-        "rows": [_shown(desk, export) for export in page],
-        "is_first_page": after is None,
-        "newest_url": desk.url("list"),
-        "older_url": f"{desk.url('list')}?after={page[-1].public_id}" if has_more else "",
-    }
-    return render(request, "billing/export_list.html", context)
+    page, has_more = export_page(desk.organisation, after=request.GET.get("after") or None, limit=ROWS_PER_PAGE)
+    of_whom = "your figures" if desk.organisation else "all customers' figures"
+    new = Deed(key="new-export", label="New export", url=desk.url("new"), icon="plus", is_primary=True)
+    return show_list(
+        request,
+        ListPage(
+            nav=desk.nav,
+            title="Exports" if desk.organisation else "Finance exports",
+            heading="Exports",
+            lead=f"Files of {of_whom}, with their row count, control totals and SHA-256. Kept for 30 days.",
+            what="Exports",
+            table="billing/_export_table.html",
+            empty_title="No exports yet",
+            empty_text="Usage, receipts, statements and the ledger as CSV, JSON Lines or Parquet, and costs as FOCUS.",
+            deeds=[new],
+            empty_deed=new,
+        ),
+        ListFilterForm(request.GET),
+        [_shown(desk, export) for export in page],
+        next_after=page[-1].public_id if has_more else "",
+    )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -104,7 +118,7 @@ def _new(request: HttpRequest, desk: Desk) -> HttpResponse:
         else:
             return HttpResponseRedirect(desk.url("detail", export.public_id))
     status = 422 if form.errors else 200
-    return render(request, "billing/export_new.html", {**_frame(desk), "form": form}, status=status)
+    return render(request, "billing/export_new.html", {**_frame(desk, "New"), "form": form}, status=status)
 
 
 @require_safe
@@ -117,7 +131,7 @@ def _detail(request: HttpRequest, desk: Desk, export_id: str) -> HttpResponse:
         return HttpResponse(status=204)
     is_unfinished = export.state in _UNFINISHED
     context = {
-        **_frame(desk),
+        **_frame(desk, KIND_WORDS[ExportKind(export.kind)]),
         "row": _shown(desk, export),
         "poll_url": f"{request.path}?v={version}",
         "every_ms": (settings.PAGE_POLL_MILLISECONDS or _POLL_MS) if is_unfinished else None,
@@ -169,9 +183,10 @@ def _asked(request: HttpRequest, desk: Desk) -> dict[str, str]:
     return {"zone": zone, **asked}
 
 
-def _frame(desk: Desk) -> dict[str, Any]:
+def _frame(desk: Desk, here: str = "") -> dict[str, Any]:
     return {
-        "active_nav": "exports" if desk.organisation else "house-exports",
+        "crumbs": [{"label": "Exports", "url": desk.url("list")}, {"label": here}],
+        "active_nav": desk.nav,
         "is_of_the_house": desk.organisation is None,
         "list_url": desk.url("list"),
         "new_url": desk.url("new"),
@@ -179,7 +194,7 @@ def _frame(desk: Desk) -> dict[str, Any]:
 
 
 def _shown(desk: Desk, export: Export) -> dict[str, Any]:
-    words = [f"{FILTER_WORDS[name]}: {value}" for name, value in sorted(export.filters.items())]
+    words = [f"{label}: {value}" for label, value in filter_words(ExportKind(export.kind), export.filters)]
     return {
         "export": export,
         "url": desk.url("detail", export.public_id),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Any, Final
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
@@ -18,7 +18,6 @@ from billing.usage.reading import Dimension, batch_usage_page, last_usage_before
 from billing.views import shown
 from billing.views.usage_shown import bars_of, cuts_of, groups_of, receipt_place, total_of
 from ground import clock
-from ground.errors import NotFound
 
 _BATCHES_PER_PAGE: Final = 50
 # More days and groups than any page has; the form bounds the days.
@@ -40,10 +39,7 @@ def usage_page(request: HttpRequest, membership: Membership) -> HttpResponse:
         days = {"since": since.isoformat(), "until": until.isoformat()}
         named = {name: value for name, value in form.chosen().items() if name in {"model", "key", "lane"}}
         context["export_url"] = shown.export_url(membership, ExportKind.USAGE, {**days, **named})
-        try:
-            context |= _usage(request, organisation, form, since, until)
-        except NotFound as error:
-            raise Http404(error.message) from error
+        context |= _usage(request, organisation, form, since, until)
     is_region = region_asked_for(request) == _REGION
     return render(request, f"billing/{'_usage_region' if is_region else 'usage'}.html", context)
 

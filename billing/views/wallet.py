@@ -7,10 +7,11 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from accounts.list_pages import ROWS_PER_PAGE, ListPage, list_context
 from accounts.models import Membership
 from accounts.pages import member_page, region_asked_for
 from accounts.zones import reporting_zone_of, zone_of
@@ -21,11 +22,19 @@ from billing.movements import statement
 from billing.selectors import held_batch_count, wallet
 from billing.views import shown
 from ground import clock
-from ground.errors import NotFound
 
-_ROWS_PER_PAGE = 50
 _POLL_MS = 15_000
 _BALANCES, _STATEMENT = "balances", "list"
+_STATEMENT_PAGE = ListPage(
+    nav="wallet",
+    title="Wallet",
+    heading="Wallet",
+    lead="",
+    what="Movements",
+    table="billing/_statement_table.html",
+    empty_title="No movements yet",
+    empty_text="Your first top-up appears here as soon as its payment has arrived. Ask us for the payment details.",
+)
 _FOR_WHOM = "The statement is for the role admin or billing."
 
 
@@ -47,7 +56,7 @@ def wallet_page(request: HttpRequest, membership: Membership) -> HttpResponse:
         context["this_month"] = clock.now().astimezone(reporting_zone_of(membership.organisation)).strftime("%Y-%m")
     elif region == _STATEMENT:
         raise PermissionDenied(_FOR_WHOM)
-    return render(request, "billing/_statement.html" if region == _STATEMENT else "billing/wallet.html", context)
+    return render(request, "_list_region.html" if region == _STATEMENT else "billing/wallet.html", context)
 
 
 def _balances(request: HttpRequest, membership: Membership) -> dict[str, Any]:
@@ -68,26 +77,18 @@ def _balances(request: HttpRequest, membership: Membership) -> dict[str, Any]:
 
 def _statement(request: HttpRequest, membership: Membership) -> dict[str, Any]:
     form = StatementFilterForm(request.GET)
-    after = request.GET.get("after") or None
     page: list[StatementLine] = []
     has_more = False
     if form.is_valid():
-        try:
-            page, has_more = statement(
-                membership.organisation,
-                after=after,
-                limit=_ROWS_PER_PAGE,
-                kind=form.cleaned_data["kind"],
-                span=form.span(zone_of(request, membership.organisation)),
-            )
-        except NotFound as error:
-            raise Http404(error.message) from error
+        page, has_more = statement(
+            membership.organisation,
+            after=request.GET.get("after") or None,
+            limit=ROWS_PER_PAGE,
+            kind=form.cleaned_data["kind"],
+            span=form.span(zone_of(request, membership.organisation)),
+        )
+    rows = [shown.movement_row(line) for line in page]
     return {
-        "form": form,
-        "chips": form.chips(),
-        "rows": [shown.movement_row(line) for line in page],
-        "is_first_page": after is None,
-        "newest_url": request.path + form.query(),
-        "older_url": request.path + form.query(after=page[-1].key) if has_more else "",
+        **list_context(request, _STATEMENT_PAGE, form, rows, next_after=page[-1].key if has_more else ""),
         "export_url": shown.export_url(membership, ExportKind.LEDGER, form.chosen()),
     }

@@ -4,6 +4,7 @@ Always holds: money comes as integer micro-USD and stays an integer, so what is 
 unknown and prints an en dash, never zero; a float or a naive datetime is a bug and raises.
 """
 
+import re
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import Any
@@ -24,12 +25,15 @@ DASH = "\u2013"
 ELLIPSIS = "\u2026"
 
 MICRO_PER_USD = 1_000_000
-PICO_PER_USD = 10**12
+PICO_PER_MICRO = 1_000_000
 MICRO_PER_CENT = 10_000
 MICRO_PER_RATE_STEP = 100
 SHORTENED_ID_LENGTH = 18
+REFERENCE_LENGTH = 32
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
+# The part of a public id that tells it from others.
+_ID = re.compile(r"([0-9A-HJKMNP-TV-Z]{4})[0-9A-HJKMNP-TV-Z]{18}([0-9A-HJKMNP-TV-Z]{4})")
 _STATES: dict[str, tuple[str, str]] = {
     "validating": ("run", "Validating"),
     "in_progress": ("run", "In progress"),
@@ -129,13 +133,39 @@ def money_short(micro_usd: int | None) -> SafeString:
 
 @register.filter
 def money_pico(pico_usd: int | None) -> SafeString:
-    """Give an amount in pico-USD exactly, for single requests: six decimals, and as many more as it has."""
+    """Give an amount in pico-USD exactly: six decimals, and below the micro-USD three or six more where it has them.
+
+    The last two groups are elements of their own, also when they are empty: in a table each row then keeps room for
+    what any row has, so that decimal points stand under each other.
+    """
     if pico_usd is None:
         return _unknown()
-    dollars, rest = divmod(abs(_whole(pico_usd)), PICO_PER_USD)
-    decimals = f"{rest:012d}"
-    text = f"{_sign(pico_usd)}${dollars:,}.{decimals[:6]}{decimals[6:].rstrip('0')}"
-    return format_html('<span class="money" title="{} pico-USD">{}</span>', f"{pico_usd:,}", text)
+    micro_usd, below = divmod(abs(_whole(pico_usd)), PICO_PER_MICRO)
+    text = f"{_sign(pico_usd)}{_exact_text(micro_usd)}"
+    digits = f"{below:06d}"
+    return format_html(
+        '<data class="{}" value="{}{}" title="{} pico-USD" tabindex="-1">{}<span class="micro">{}'
+        '<span class="nano">{}</span><span class="pico">{}</span></span></data>',
+        _css(pico_usd),
+        "-" if pico_usd < 0 else "",
+        f"{micro_usd}.{digits}".rstrip("0").rstrip(".") if below else micro_usd,
+        f"{_sign(pico_usd)}{abs(pico_usd):,}",
+        text[:-4],
+        text[-4:],
+        digits[:3] if below else "",
+        digits[3:] if below % 1000 else "",
+    )
+
+
+@register.filter
+def money_sided(balance_micro_usd: int | None) -> SafeString:
+    """Give a ledger account's balance, a credit above zero, as accountants write it: its size and its side."""
+    if balance_micro_usd is None:
+        return _unknown()
+    side, word = ("Cr", "credit") if balance_micro_usd > 0 else ("Dr", "debit") if balance_micro_usd < 0 else ("", "")
+    return format_html(
+        '{} <span class="dr-cr" title="{}">{}</span>', money_exact(abs(_whole(balance_micro_usd))), word, side
+    )
 
 
 @register.filter
@@ -314,6 +344,18 @@ def middle_shortened(public_id: str | None) -> SafeString:
         start = max(text.find("_"), text.find("-")) + 5
         text = f"{text[:start]}{ELLIPSIS}{text[-4:]}"
     return format_html('<span class="id" title="{}">{}</span>', public_id, text)
+
+
+@register.filter
+def reference(text: str | None) -> SafeString:
+    """Give a reference or an entry's key for a list: what people wrote as they wrote it, ids in it middle-shortened."""
+    if not text:
+        return _unknown()
+    short = _ID.sub(rf"\1{ELLIPSIS}\2", text)
+    css = "id" if short != text else ""
+    if len(short) > REFERENCE_LENGTH:
+        short = f"{short[: REFERENCE_LENGTH - 1]}{ELLIPSIS}"
+    return format_html('<span class="{}" title="{}">{}</span>', css, text, short)
 
 
 @register.inclusion_tag("_badge.html")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django import forms
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -16,10 +16,10 @@ from accounts.services.limits import set_limits
 from billing.adjustments.selectors import organisation_named
 from billing.books.forms import WalletFilterForm
 from billing.books.overview import finance_overview
-from billing.reconciliation.views.shown import reconciliation_overview
+from billing.reconciliation.overview import reconciliation_overview
 from console.customers import CustomerRow, customer_page
 from ground import clock
-from ground.errors import InvalidRequest, NotFound
+from ground.errors import InvalidRequest
 from ground.reasons import REASON_MAX_CHARACTERS
 
 _NAV = "customers"
@@ -42,16 +42,14 @@ def customer_list(request: HttpRequest, user: User) -> HttpResponse:
     rows: list[CustomerRow] = []
     has_more = False
     if form.is_valid():
-        try:
-            rows, has_more = customer_page(
-                at=clock.now(),
-                after=request.GET.get("after") or None,
-                limit=ROWS_PER_PAGE,
-                text=form.cleaned_data["text"],
-                below_micro_usd=form.cleaned_data["below_micro_usd"],
-            )
-        except NotFound as error:
-            raise Http404(error.message) from error
+        rows, has_more = customer_page(
+            at=clock.now(),
+            after=request.GET.get("after") or None,
+            limit=ROWS_PER_PAGE,
+            text=form.cleaned_data["text"],
+            below_micro_usd=form.cleaned_data["below_micro_usd"],
+            is_owing=form.cleaned_data["owing"] == "yes",
+        )
     return show_list(
         request,
         ListPage(
@@ -75,10 +73,7 @@ def customer_list(request: HttpRequest, user: User) -> HttpResponse:
 @staff_page(StaffRole.OPERATOR)
 def customer_limits(request: HttpRequest, user: User, organisation_id: str) -> HttpResponse:
     """Ask for a customer's new limits, and set them."""
-    try:
-        organisation = organisation_named(organisation_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    organisation = organisation_named(organisation_id)
     names = [name for name in LimitsForm.base_fields if name != "reason"]
     initial = {name: getattr(organisation, name) for name in names}
     form = LimitsForm(request.POST if request.method == "POST" else None, initial=initial)

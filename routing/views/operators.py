@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from accounts.models import StaffRole, User
 from accounts.pages import region_asked_for, staff_page
 from accounts.zones import zone_of
-from billing.domain.money import round_pico_to_micro
+from billing.domain.rating import payable_by_account
 from billing.selectors import provider_costs_of_batch
 from ground import clock
 from ground.errors import NotFound
@@ -109,6 +109,7 @@ def any_batch_detail(request: HttpRequest, user: User, batch_id: str) -> HttpRes
             "moves": moved_work(jobs),
             "decidable_ids": {job.pk for job in jobs if may_decide(user.staff_role, job)},
             "may_cancel": may_cancel(user.staff_role, batch),
+            "may_read_receipt": user.staff_role in {StaffRole.FINANCE, StaffRole.SUPERADMIN},
         }
     )
     return render(request, f"routing/{'_' if is_region else ''}any_batch.html", context)
@@ -122,12 +123,12 @@ def _poll(poll: Poll, jobs: Sequence[ProviderJob]) -> Poll:
 
 
 def _money(batch: Batch) -> dict[str, Any]:
-    """Give what the providers bill so far against what the customer pays. Rounded once, after the sum."""
-    costs = provider_costs_of_batch(organisation_id=batch.organisation_id, batch_id=batch.pk)
-    cost_micro_usd = round_pico_to_micro(sum(cost.cost_pico_usd for cost in costs))
+    """Give what the providers bill so far against the charge: as settlement posts it, by account."""
+    payables = payable_by_account(provider_costs_of_batch(organisation_id=batch.organisation_id, batch_id=batch.pk))
+    cost_micro_usd = sum(payables.values())
     charge = batch.charge_micro_usd
     return {
-        "costs": [(cost, round_pico_to_micro(cost.cost_pico_usd)) for cost in costs],
+        "costs": [(*names, micro_usd) for names, micro_usd in payables.items()],
         "cost_micro_usd": cost_micro_usd,
         "margin_micro_usd": None if charge is None else charge - cost_micro_usd,
     }

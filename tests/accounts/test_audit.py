@@ -116,7 +116,7 @@ def test_a_customer_reads_their_own_log_and_no_name_of_our_staff(tenant: Tenant)
         )
     admin = signed_in(member(tenant.organisation))
     page = words_of(admin.get("/app/settings/audit/"))
-    assert "accepts_per_minute 60 → 120" in page
+    assert "accepts per minute: 60 → 120" in page
     assert "Foreign key" not in page
     assert "Fay" not in page
     assert "No entries match" in words_of(admin.get("/app/settings/audit/?text=Fay+Finance"))

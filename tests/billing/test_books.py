@@ -19,12 +19,11 @@ from billing.books.selectors import (
     accounts_of,
     balances_as_of,
     cursor_of,
-    kind_totals,
     leg_page,
-    wallet_page,
-    wallet_proof,
+    totals_of,
 )
 from billing.books.services import prove_when_due, request_proof, snapshot_now, take_due_snapshot
+from billing.books.wallet_selectors import wallet_page, wallet_proof
 from billing.services.settlement import settle_batch
 from billing.services.wallets import record_top_up
 from tests.billing.kit import AT, fee, hold, make_organisation, settlement, usage
@@ -131,13 +130,14 @@ def test_entries_are_summed_over_all_pages_and_the_trial_balance_is_zero(traded:
     assert [*page.legs, *rest.legs] == list(everything.legs)
     fees = leg_page(LegChoice(account_kind="revenue_fee", least_micro_usd=20), after=None, limit=10)
     assert (fees.debit_micro_usd, fees.credit_micro_usd, len(fees.legs)) == (0, 40, 2)
-    totals = {total.kind: total.balance_micro_usd for total in kind_totals("customer", AT, Axis.EFFECTIVE)}
-    assert totals == {
-        "customer_wallet": 660,
-        "customer_receivable": 0,
-        "revenue_usage": 300,
-        "revenue_fee": 40,
-        "top_up_clearing": -1_000,
+    accounts = accounts_of("customer")
+    totals = totals_of(accounts, balances_as_of(AT, Axis.EFFECTIVE, accounts))
+    assert {total.kind: (total.debit_micro_usd, total.credit_micro_usd) for total in totals} == {
+        "customer_wallet": (0, 660),
+        "customer_receivable": (0, 0),
+        "top_up_clearing": (1_000, 0),
+        "revenue_usage": (0, 300),
+        "revenue_fee": (0, 40),
     }
 
 

@@ -16,6 +16,7 @@ from django.test import Client
 from accounts.models import Organisation, StaffRole
 from billing.adjustments.models import Adjustment
 from billing.books.services import prove_when_due
+from billing.domain.records import ProviderCost
 from billing.models import LedgerTransaction
 from billing.selectors import wallet
 from billing.services.settlement import settle_batch
@@ -61,8 +62,8 @@ def form_of(client: Client, path: str) -> dict[str, str]:
 
 def test_a_payment_is_recorded_once_from_the_wallets_page(traded: Organisation, fay: Client) -> None:
     page = fay.get("/fin/wallets/")
-    # The proof's two pairs; available, held, settled, owed, liability.
-    assert amounts_of(page) == [679_999, 679_999, 0, 0, 679_599, 400, 320_001, 0, 679_999]
+    # The proof's two pairs; available, held, settled, owed, liability; the same as the total of one.
+    assert amounts_of(page) == [679_999, 679_999, 0, 0, *[679_599, 400, 320_001, 0, 679_999] * 2]
     assert "equals the ledger" in words_of(page)
     path = f"/fin/wallets/{traded.public_id}/top-up/"
     form = {"amount_micro_usd": "12.5", "reference": "SEPA 4471"}
@@ -122,11 +123,15 @@ def test_the_ledger_lists_filters_and_sums(traded: Organisation, fay: Client) ->
     assert amounts_of(fay.get("/fin/ledger/?account_kind=revenue_fee")) == [20_000, 0, 20_000]
     assert fay.get("/fin/ledger/?after=nothing").status_code == 404
     assert "cannot be read" in words_of(fay.get("/fin/ledger/?least_micro_usd=x"))
-    tree = fay.get("/fin/ledger/accounts/?axis=effective&on=2026-11-03")
-    # Each kind's total and its one account: wallet, receivable, usage, fee, clearing.
-    assert amounts_of(tree) == [679_999, 679_999, 0, 0, 300_001, 300_001, 20_000, 20_000, 1_000_000, 1_000_000]
-    assert words_of(tree).count("Dr") == 2
-    assert set(amounts_of(fay.get("/fin/ledger/accounts/?on=2026-11-02"))) == {0}
+    # What a link says of a filter is what was typed: the same page, not one of a million times as much.
+    assert '?account_kind=revenue_fee&amp;least_micro_usd=0.02"' in html_of(
+        fay.get("/fin/ledger/?account_kind=revenue_fee&least_micro_usd=0.02&kind=settlement")
+    )
+    balance = fay.get("/fin/ledger/accounts/?by=effective&until=2026-11-03")
+    # Wallet, receivable, clearing (the only debit), usage, fee; then both columns' sums.
+    assert amounts_of(balance) == [679_999, 0, 1_000_000, 300_001, 20_000, 1_000_000, 1_000_000]
+    assert amounts_of(fay.get("/fin/ledger/accounts/?account_kind=revenue_fee")) == [20_000, 0, 20_000]
+    assert set(amounts_of(fay.get("/fin/ledger/accounts/?until=2026-11-02"))) == {0}
     statement = amounts_of(fay.get(f"/fin/ledger/accounts/wallet:{traded.public_id}/?since=2026-11-03"))
     assert statement == [0, 1_000_000, 1_000_000, 320_001, 679_999, 320_001, 1_000_000, 679_999]
     rows = table_of(fay.get(f"/fin/ledger/accounts/wallet:{traded.public_id}/?since=2026-11-03&format=csv"))
@@ -137,6 +142,21 @@ def test_the_ledger_lists_filters_and_sums(traded: Organisation, fay: Client) ->
         ("closing", "", "", "0.679999"),
     ]
     assert fay.get("/fin/ledger/accounts/wallet:none/").status_code == 404
+
+
+def test_a_receipt_stands_between_its_entry_and_what_the_providers_are_owed(clock: Clock) -> None:
+    clock.freeze(AT)
+    customer = make_organisation(money=1_000_000)
+    costs = [ProviderCost(provider="openai", provider_account="main", cost_pico_usd=120_500_001)]
+    receipt = settle_batch(settlement(customer, "batch_1", usage("a", 300), fees=[fee("a", 20)], costs=costs))
+    fay = signed_in(staff(StaffRole.FINANCE))
+    assert f'href="/fin/receipts/{receipt.public_id}/"' in html_of(fay.get("/fin/ledger/entries/settle:batch_1/"))
+    page = fay.get(f"/fin/receipts/{receipt.public_id}/")
+    assert 'href="/fin/ledger/entries/settle:batch_1/"' in html_of(page)
+    # The account's cost as it was posted, their sum, the charge, the margin.
+    assert amounts_of(page)[-10:-6] == [121, 121, 320, 199]
+    assert "openai main none yet" in words_of(page)
+    assert fay.get("/fin/receipts/rcpt_0/").status_code == 404
 
 
 def test_health_is_shown_and_a_proof_asked_for(traded: Organisation, fay: Client) -> None:

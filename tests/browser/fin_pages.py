@@ -55,6 +55,13 @@ OF_FINANCE = (
     _case("account statement", "ledger-account", "/fin/ledger/accounts/wallet:{organisation}/"),
     _case("ledger entry", "entry-detail", "/fin/ledger/entries/top_up:{organisation}:first/"),
     _case("ledger health", "ledger-health", "/fin/ledger/health/"),
+    PageCase(
+        name="receipt for finance",
+        url_name="billing:house-receipt",
+        seen_by="finance",
+        make=lambda world: f"/fin/receipts/{world.finished(world.accepted(count=3)).receipt_id}/",
+        others=_FIN,
+    ),
     _case("wallets", "wallet-list", "/fin/wallets/"),
     _case("top up a wallet", "wallet-top-up", "/fin/wallets/{organisation}/top-up/"),
     PageCase(

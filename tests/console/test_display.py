@@ -54,6 +54,25 @@ def test_a_request_is_priced_to_the_last_pico_dollar(pico_usd: int) -> None:
     assert len(text.partition(".")[2]) >= 6
 
 
+def test_digits_below_a_micro_dollar_come_in_threes_and_keep_their_room() -> None:
+    html = display.money_pico(-7_834_560_000)
+    assert 'value="-7834.56" title="\u22127,834,560,000 pico-USD"' in html
+    assert '<span class="micro">7834<span class="nano">560</span><span class="pico"></span></span>' in html
+    assert '<span class="nano">000</span><span class="pico">001</span>' in display.money_pico(1)
+    assert 'value="2" ' in display.money_pico(2_000_000)
+
+
+@pytest.mark.parametrize(("balance", "text"), [(25_000_000, "$25.000000 Cr"), (-1, "$0.000001 Dr"), (0, "$0.000000 ")])
+def test_a_balance_is_written_with_its_side_and_without_a_sign(balance: int, text: str) -> None:
+    assert shown(display.money_sided(balance)) == text
+
+
+def test_a_reference_stays_as_it_was_written_but_for_the_ids_in_it() -> None:
+    assert shown(display.reference("SEPA 2026-11-01 / 440001-A")) == "SEPA 2026-11-01 / 440001-A"
+    assert shown(display.reference("settle:batch_01M8Q4GTD1CDKGBCC2VS6KHX0G")) == "settle:batch_01M8\u2026HX0G"
+    assert shown(display.reference("x" * 99)) == "x" * 31 + "\u2026"
+
+
 @given(st.integers(min_value=0, max_value=10**12))
 def test_a_rate_has_two_to_four_decimals_and_never_prints_something_as_zero(rate: int) -> None:
     text = shown(display.money_rate(rate))

@@ -13,8 +13,10 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from accounts.list_pages import ROWS_PER_PAGE, Deed, ListPage, show_list
 from accounts.models import StaffRole, User
-from accounts.pages import region_asked_for, staff_page
+from accounts.pages import staff_page
+from billing.domain.cells import plain_amount
 from billing.exports.scope import ExportKind
 from billing.reconciliation import selectors
 from billing.reconciliation.dispute_file import dispute_file
@@ -29,12 +31,10 @@ from billing.reconciliation.services.decisions import (
     settle_pending,
 )
 from billing.reconciliation.views import shown
-from billing.reconciliation.views.invoices import may_write
+from billing.reconciliation.views.invoices import closed_months, import_deed, may_write
 from billing.views.shown import house_export_url
 from ground import clock
-from ground.errors import LanehouseError, NotFound
-
-_ROWS_PER_PAGE = 50
+from ground.errors import LanehouseError
 
 
 @require_safe
@@ -42,7 +42,6 @@ _ROWS_PER_PAGE = 50
 def break_list(request: HttpRequest, user: User) -> HttpResponse:
     """Show breaks with the total of the filter; alone: the region ``list``."""
     form = BreakFilterForm(request.GET)
-    after = request.GET.get("after", "")
     at = clock.now()
     page: list[Break] = []
     has_more = False
@@ -50,29 +49,43 @@ def break_list(request: HttpRequest, user: User) -> HttpResponse:
     if form.is_valid():
         found = selectors.breaks(form.choice())
         totals = selectors.totals_of(found)
-        try:
-            page, has_more = selectors.page_after(found, after, _ROWS_PER_PAGE)
-        except NotFound as error:
-            raise Http404(error.message) from error
-    context = {
-        "active_nav": "breaks",
-        "form": form,
-        "chips": form.chips(),
-        "list_url": request.path,
-        "rows": [shown.break_row(each, at) for each in page],
-        "totals": totals,
-        "export_url": house_export_url(ExportKind.BREAKS, form.chosen(), ZoneInfo("UTC")),
-        "cards": shown.headline_cards(selectors.headline(_in_scope(form)), at),
-        "is_first_page": not after,
-        "newest_url": request.path + form.query(),
-        "older_url": request.path + form.query(after=page[-1].public_id) if has_more else "",
-        "here": request.get_full_path(),
-        "actions": [(each.value, SAID[each]) for each in Action if each not in {Action.LINK, Action.REOPEN}],
-        "may_write": may_write(user),
-        "has_pending": any(each.state == BreakState.PENDING for each in page),
-    }
-    is_region = region_asked_for(request) == "list"
-    return render(request, f"billing/reconciliation/{'_' if is_region else ''}break_list.html", context)
+        page, has_more = selectors.page_after(found, request.GET.get("after", ""), ROWS_PER_PAGE)
+    closed = closed_months()
+    return show_list(
+        request,
+        ListPage(
+            nav="breaks",
+            title="Breaks",
+            heading="Reconciliation breaks",
+            lead="Every difference between a provider's invoice and our books, with the cause that explains it.",
+            what="Breaks",
+            table="billing/reconciliation/_break_table.html",
+            empty_title="No breaks",
+            empty_text="Either every invoice agrees with our books to the last digit, or none was imported yet.",
+            empty_deed=import_deed() if may_write(user) else None,
+            deeds=[
+                Deed(
+                    key="dispute-file",
+                    label="Dispute file",
+                    url=reverse("reconciliation:dispute-file") + form.query(),
+                    icon="download",
+                ),
+                Deed(key="periods", label="Periods", url=reverse("reconciliation:period-list")),
+            ],
+            above="billing/reconciliation/_headline.html",
+            bulk="billing/reconciliation/_break_bulk.html",
+        ),
+        form,
+        [shown.break_row(each, at, is_closed=each.invoice.period in closed) for each in page],
+        next_after=page[-1].public_id if has_more else "",
+        totals=totals,
+        export_url=house_export_url(ExportKind.BREAKS, form.chosen(), ZoneInfo("UTC")),
+        cards=shown.headline_cards(selectors.headline(_in_scope(form)), at),
+        here=request.get_full_path(),
+        actions=[(each.value, SAID[each]) for each in Action if each not in {Action.LINK, Action.REOPEN}],
+        may_write=may_write(user),
+        has_pending=any(each.state == BreakState.PENDING for each in page),
+    )
 
 
 def _in_scope(form: BreakFilterForm) -> QuerySet[ProviderInvoice]:
@@ -89,7 +102,7 @@ def _in_scope(form: BreakFilterForm) -> QuerySet[ProviderInvoice]:
 def break_detail(request: HttpRequest, user: User, break_id: str) -> HttpResponse:
     """Show one break: both sides field by field, the evidence, and what has been done."""
     found = _break(break_id)
-    row = shown.break_row(found, clock.now())
+    row = shown.break_row(found, clock.now(), is_closed=found.invoice.period in closed_months())
     url = reverse("reconciliation:break-list")
     context = {
         "active_nav": "breaks",
@@ -99,10 +112,13 @@ def break_detail(request: HttpRequest, user: User, break_id: str) -> HttpRespons
         "lines": _amounts(found.evidence.get("lines", [])),
         "jobs": _amounts(found.evidence.get("jobs", [])),
         "currency": found.evidence.get("currency", "USD"),
-        "siblings": [shown.break_row(each, clock.now()) for each in selectors.siblings_of(found)],
+        "foreign": _foreign(found),
+        "siblings": [
+            shown.break_row(each, clock.now(), is_closed=row.is_closed) for each in selectors.siblings_of(found)
+        ],
         "events": found.events.select_related("by").order_by("-at", "-pk"),
         "actions": [(each.value, SAID[each]) for each in Action if each is not Action.REOPEN],
-        "may_write": may_write(user),
+        "may_write": may_write(user) and not row.is_closed,
         "is_own_request": found.decided_by_id == user.pk,
         "asked_word": _asked_word(found),
         "here": request.path,
@@ -131,7 +147,9 @@ def _fields(found: Break, row: shown.BreakRow) -> list[dict[str, Any]]:
         ("Project", "text", theirs["project"] or None, (found.project or None) if jobs else None),
         ("Tokens", "count", found.invoiced_quantity, found.ours_quantity if jobs else None),
         ("Rate, $ / 1M tokens", "rate", invoiced_rate, ours_rate),
-        ("Amount", "pico", row.invoiced_pico_usd if lines else None, row.ours_pico_usd if jobs else None),
+        ("Amount", "text", foreign, None)
+        if (foreign := _foreign(found))
+        else ("Amount", "pico", row.invoiced_pico_usd if lines else None, row.ours_pico_usd if jobs else None),
     ]
     return [
         {"label": label, "form": form, "invoice": invoice, "ours": ours, "differs": invoice != ours}
@@ -140,7 +158,24 @@ def _fields(found: Break, row: shown.BreakRow) -> list[dict[str, Any]]:
 
 
 def _amounts(evidence: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{**each, "amount_pico_usd": int(each["pico_usd"])} for each in evidence]
+    return [
+        {
+            **each,
+            "amount_pico_usd": int(each["pico_usd"]),
+            "amount": plain_amount(int(each["pico_usd"])),
+            "class_word": shown.CLASS_WORDS.get(each.get("token_class", ""), ""),
+        }
+        for each in evidence
+    ]
+
+
+def _foreign(found: Break) -> str:
+    """Give what an invoice bills in another currency, which is not compared with USD; empty for USD."""
+    currency = found.evidence.get("currency", "USD")
+    if currency == "USD":
+        return ""
+    amount = plain_amount(sum(int(line["pico_usd"]) for line in found.evidence.get("lines", [])))
+    return f"{amount} {currency}"
 
 
 @require_POST
@@ -283,10 +318,7 @@ def break_dispute_file(request: HttpRequest, _user: User) -> HttpResponse:
 
 
 def _break(break_id: str) -> Break:
-    try:
-        return selectors.break_by_id(break_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    return selectors.break_by_id(break_id)
 
 
 def _back(request: HttpRequest) -> str:

@@ -7,12 +7,12 @@ from typing import cast
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts.list_pages import ROWS_PER_PAGE
+from accounts.list_pages import ROWS_PER_PAGE, Deed, ListPage, show_list
 from accounts.models import StaffRole, User
 from accounts.pages import region_asked_for, staff_page
 from billing.domain.money import round_pico_to_micro
@@ -34,7 +34,7 @@ from billing.reconciliation.services.matching import ask_to_match
 from billing.reconciliation.views import shown
 from ground import clock
 from ground.blobs import chunks_of, open_blob
-from ground.errors import LanehouseError, NotFound
+from ground.errors import LanehouseError
 
 _ROWS = 200
 _CHUNK_BYTES = 256 * 1024
@@ -47,34 +47,40 @@ def invoice_list(request: HttpRequest, user: User) -> HttpResponse:
     """Show invoices and how well they agree with our books; alone: the region ``list``."""
     form = InvoiceFilterForm(request.GET)
     chosen = form.cleaned_data if form.is_valid() else {}
-    after = request.GET.get("after", "")
-    rows: list[ProviderInvoice] = []
-    has_more = False
     wanted = {"text": chosen.get("text", ""), "period": chosen.get("period")}
+    found = selectors.invoices(**wanted)
+    page: list[ProviderInvoice] = []
+    has_more = False
     if form.is_valid():
-        try:
-            rows, has_more = selectors.invoice_page(after=after, limit=ROWS_PER_PAGE, **wanted)
-        except NotFound as error:
-            raise Http404(error.message) from error
+        page, has_more = selectors.invoice_page(after=request.GET.get("after", ""), limit=ROWS_PER_PAGE, **wanted)
     closed = closed_months()
     month = chosen.get("period") or _last_month(clock.now().date())
-    context = {
-        "active_nav": "invoices",
-        "form": form,
-        "chips": form.chips(),
-        "list_url": request.path,
-        "rows": [shown.invoice_row(each, is_closed=each.period in closed) for each in rows],
-        "is_first_page": not after,
-        "newest_url": request.path + form.query(),
-        "older_url": request.path + form.query(after=rows[-1].public_id) if has_more else "",
-        # Of all that the filters choose, whichever page is shown.
-        "cards": shown.headline_cards(selectors.headline(selectors.invoices(**wanted)), clock.now()),
-        "missing": selectors.missing_invoices(month),
-        "missing_month": month,
-        "may_write": may_write(user),
-    }
-    is_region = region_asked_for(request) == "list"
-    return render(request, f"billing/reconciliation/{'_' if is_region else ''}invoice_list.html", context)
+    return show_list(
+        request,
+        ListPage(
+            nav="invoices",
+            title="Provider invoices",
+            heading="Provider invoices",
+            lead="What providers bill our accounts, month by month, against every attempt that we recorded.",
+            what="Invoices",
+            table="billing/reconciliation/_invoice_table.html",
+            empty_title="No invoices yet",
+            empty_text="Import a provider's cost report: it is read line by line and compared with our attempts, and "
+            "every difference gets a name.",
+            empty_deed=import_deed() if may_write(user) else None,
+            deeds=[import_deed()] if may_write(user) else [],
+            above="billing/reconciliation/_invoices_above.html",
+        ),
+        form,
+        [shown.invoice_row(each, is_closed=each.period in closed) for each in page],
+        next_after=page[-1].public_id if has_more else "",
+        totals=selectors.totals_of(found),
+        cards=shown.headline_cards(selectors.headline(found), clock.now()),
+        missing=selectors.missing_invoices(month),
+        missing_month=month,
+        may_write=may_write(user),
+        scope_query=f"&period={month:%Y-%m}" if chosen.get("period") else "",
+    )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -159,8 +165,11 @@ def invoice_file(request: HttpRequest, user: User, file_id: str) -> HttpResponse
         "may_write": may_write(user),
         "crumbs": [
             {"label": "Invoices", "url": reverse("reconciliation:invoice-list")},
-            {"label": str(invoice), "url": reverse("reconciliation:invoice-detail", args=[invoice.public_id])},
-            {"label": file.file_name},
+            {
+                "label": f"{invoice.provider_account}, {invoice.period:%B %Y}",
+                "url": reverse("reconciliation:invoice-detail", args=[invoice.public_id]),
+            },
+            {"label": "File"},
         ],
     }
     is_region = region_asked_for(request) == "file"
@@ -169,10 +178,7 @@ def invoice_file(request: HttpRequest, user: User, file_id: str) -> HttpResponse
 
 def _bad_lines(request: HttpRequest, file: InvoiceFile) -> dict[str, object]:
     """Give a page of a file's bad lines, and where the next one is."""
-    try:
-        lines, has_more = selectors.bad_line_page(file, after=request.GET.get("after", ""), limit=_ROWS)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    lines, has_more = selectors.bad_line_page(file, after=request.GET.get("after", ""), limit=_ROWS)
     more = urlencode({"after": selectors.bad_line_cursor(lines[-1])}) if has_more else ""
     return {"bad_lines": lines, "more_bad_lines_url": f"{request.path}?{more}#h-bad" if more else ""}
 
@@ -234,7 +240,7 @@ def _mapping_page(
         "steps": shown.steps_of(file, file.invoice, 0, is_closed=False),
         "crumbs": [
             {"label": "Invoices", "url": reverse("reconciliation:invoice-list")},
-            {"label": file.file_name},
+            {"label": "Mapping"},
         ],
     }
     return render(request, "billing/reconciliation/invoice_mapping.html", context, status=status)
@@ -244,10 +250,7 @@ def _mapping_page(
 @staff_page(StaffRole.FINANCE)
 def file_cancel(request: HttpRequest, _user: User, file_id: str) -> HttpResponse:
     """Stop reading a file."""
-    try:
-        file = ask_to_cancel(file_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    file = ask_to_cancel(file_id)
     messages.info(request, "The file is read no further, and nothing of it counts.")
     return redirect("reconciliation:invoice-file", file.public_id)
 
@@ -272,10 +275,9 @@ def invoice_detail(request: HttpRequest, user: User, invoice_id: str) -> HttpRes
     row = shown.invoice_row(invoice, is_closed=is_closed)
     state = request.GET.get("state", "")
     state = state if state in {"exact", "break", "waiting"} else ""
-    try:
-        places, has_more = selectors.place_page(invoice, after=request.GET.get("after", ""), limit=_ROWS, state=state)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    places, has_more = selectors.place_page(invoice, after=request.GET.get("after", ""), limit=_ROWS, state=state)
+    totals = selectors.place_totals(invoice, state=state)
+    beyond_pico_usd = 0 if state or row.invoiced_pico_usd is None else row.invoiced_pico_usd - totals.invoiced_pico_usd
     files = list(invoice.files.order_by("-pk"))
     current = next(
         (file for file in files if file.state == FileState.READ and file.has_money), files[0] if files else None
@@ -284,12 +286,15 @@ def invoice_detail(request: HttpRequest, user: User, invoice_id: str) -> HttpRes
     context = {
         "active_nav": "invoices",
         "invoice": invoice,
+        "scope_query": f"&invoice={invoice.public_id}",
         "row": row,
         "cards": shown.headline_cards(selectors.headline(ProviderInvoice.objects.filter(pk=invoice.pk)), clock.now()),
         "places": [shown.bucket_row(each) for each in places],
         "more_places_url": f"{url}?{urlencode({'state': state, 'after': selectors.place_cursor(places[-1])})}"
         if has_more
         else "",
+        "beyond_pico_usd": beyond_pico_usd,
+        "totals": totals if state else row,
         "files": [(file, *shown.FILE_BADGES[FileState(file.state)]) for file in files],
         "current": current,
         "steps": shown.steps_of(current, invoice, row.undecided_count, is_closed=is_closed),
@@ -324,6 +329,17 @@ def invoice_match(request: HttpRequest, _user: User, invoice_id: str) -> HttpRes
     return redirect("reconciliation:invoice-detail", invoice.public_id)
 
 
+def import_deed() -> Deed:
+    """Give the button that leads to handing in a report."""
+    return Deed(
+        key="import",
+        label="Import a report",
+        url=reverse("reconciliation:invoice-import"),
+        icon="upload",
+        is_primary=True,
+    )
+
+
 def closed_months() -> set[date]:
     """Give the months that are closed."""
     return set(Period.objects.filter(state=PeriodState.CLOSED).values_list("month", flat=True))
@@ -339,14 +355,8 @@ def _last_month(day: date) -> date:
 
 
 def _file(file_id: str) -> InvoiceFile:
-    try:
-        return file_by_id(file_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    return file_by_id(file_id)
 
 
 def _invoice(invoice_id: str) -> ProviderInvoice:
-    try:
-        return selectors.invoice_by_id(invoice_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    return selectors.invoice_by_id(invoice_id)

@@ -25,7 +25,7 @@ from billing.reconciliation.period_models import AttemptRecording, Period, Perio
 from billing.reconciliation.services import periods
 from billing.reconciliation.views import shown
 from ground import clock
-from ground.errors import LanehouseError, NotFound
+from ground.errors import LanehouseError
 
 _MONTHS_SHOWN = 24
 
@@ -69,6 +69,7 @@ def period_detail(request: HttpRequest, user: User, month: str) -> HttpResponse:
     context = {
         "active_nav": "periods",
         "month": month,
+        "scope_query": f"&period={month}",
         "title": f"{first:%B %Y}",
         "row": _row(first, period),
         "period": period,
@@ -89,10 +90,7 @@ def period_detail(request: HttpRequest, user: User, month: str) -> HttpResponse:
 @staff_page(StaffRole.FINANCE)
 def period_file(_request: HttpRequest, _user: User, month: str) -> HttpResponse:
     """Give the closing file: the same bytes for ever."""
-    try:
-        content, sha256 = periods.closing_bytes(_month(month))
-    except NotFound as error:
-        raise Http404(error.message) from error
+    content, sha256 = periods.closing_bytes(_month(month))
     response = HttpResponse(content, content_type="text/csv; charset=utf-8")
     response.headers["Content-Disposition"] = f'attachment; filename="closing-{month}.csv"'
     response.headers["ETag"] = f'"{sha256.hex()}"'
@@ -101,10 +99,7 @@ def period_file(_request: HttpRequest, _user: User, month: str) -> HttpResponse:
 
 def _late(request: HttpRequest, month: date) -> dict[str, Any]:
     """Give what came too late for a month, a page of it, and where the rest is."""
-    try:
-        rows, has_more = period_selectors.late_page(month, after=request.GET.get("after", ""), limit=ROWS_PER_PAGE)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    rows, has_more = period_selectors.late_page(month, after=request.GET.get("after", ""), limit=ROWS_PER_PAGE)
     older = f"{request.path}?after={period_selectors.late_cursor(rows[-1])}#h-late" if has_more else ""
     return {
         "late": period_selectors.late_totals(month),

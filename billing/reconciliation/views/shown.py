@@ -18,8 +18,8 @@ from billing.reconciliation.models import (
     MatchState,
     ProviderInvoice,
 )
-from billing.reconciliation.period_models import Period, PeriodState
-from billing.reconciliation.selectors import Headline, headline
+from billing.reconciliation.period_models import PeriodState
+from billing.reconciliation.selectors import Headline
 
 KIND_WORDS: Final = {
     BreakKind.DUPLICATE_RECEIPT: "Twice in our books",
@@ -77,6 +77,9 @@ CLASS_WORDS: Final = {
 }
 
 
+_PLACE_WORDS: Final = {"exact": "exact", "break": "has a break", "waiting": "may still be billed"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakRow:
     """A break as lists and pages show it; amounts are whole pico-USD."""
@@ -95,10 +98,11 @@ class BreakRow:
     is_undecided: bool
     is_invoiced: bool
     is_ours: bool
+    is_closed: bool
 
 
-def break_row(found: Break, at: datetime) -> BreakRow:
-    """Give what is shown of a break at an instant."""
+def break_row(found: Break, at: datetime, *, is_closed: bool = False) -> BreakRow:
+    """Give what is shown of a break at an instant; ``is_closed``: its month is."""
     tone, word = STATE_BADGES[BreakState(found.state)]
     difference = int(found.difference_pico_usd)
     return BreakRow(
@@ -116,38 +120,27 @@ def break_row(found: Break, at: datetime) -> BreakRow:
         is_undecided=found.state in {BreakState.OPEN, BreakState.EXPLAINED},
         is_invoiced=bool(found.invoiced_quantity or found.invoiced_pico_usd),
         is_ours=bool(found.ours_quantity or found.ours_pico_usd),
+        is_closed=is_closed,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadlineCards:
-    """The headline in micro-USD, for cards; shares are of ``whole``."""
+    """The headline for cards: exact amounts are the headline's own; ages are whole days."""
 
     headline: Headline
-    whole_micro_usd: int
     exact_micro_usd: int
-    explained_micro_usd: int
-    unexplained_micro_usd: int
-    waiting_micro_usd: int
-    invoiced_micro_usd: int
-    ours_micro_usd: int
-    difference_micro_usd: int
+    whole_micro_usd: int
     unexplained_days: int
     undecided_days: int
 
 
 def headline_cards(found: Headline, at: datetime) -> HeadlineCards:
-    """Give the cards; sizes are rounded once each."""
+    """Give the cards at an instant."""
     return HeadlineCards(
         headline=found,
-        whole_micro_usd=round_pico_to_micro(found.whole_pico_usd),
         exact_micro_usd=round_pico_to_micro(found.exact_pico_usd),
-        explained_micro_usd=round_pico_to_micro(found.explained_pico_usd),
-        unexplained_micro_usd=round_pico_to_micro(found.unexplained_pico_usd),
-        waiting_micro_usd=round_pico_to_micro(found.waiting_pico_usd),
-        invoiced_micro_usd=round_pico_to_micro(found.invoiced_pico_usd),
-        ours_micro_usd=round_pico_to_micro(found.ours_pico_usd),
-        difference_micro_usd=round_pico_to_micro(found.difference_pico_usd),
+        whole_micro_usd=round_pico_to_micro(found.whole_pico_usd),
         unexplained_days=_days(found.oldest_unexplained_at, at),
         undecided_days=_days(found.oldest_undecided_at, at),
     )
@@ -171,7 +164,7 @@ class InvoiceRow:
 
 
 def invoice_row(invoice: ProviderInvoice, *, is_closed: bool) -> InvoiceRow:
-    """Give a line of the list; the invoice has its ``undecided_count``."""
+    """Give a line of the list; the invoice has its ``undecided_count`` and ``file_state``."""
     undecided_count = int(getattr(invoice, "undecided_count", 0))
     invoiced, ours = (
         None if each is None else int(each) for each in (invoice.invoiced_pico_usd, invoice.ours_pico_usd)
@@ -196,7 +189,10 @@ def _invoice_state(invoice: ProviderInvoice, undecided_count: int, *, is_closed:
     if invoice.match_state == MatchState.FAILED:
         return "bad", "Not matched"
     if invoice.matched_at is None:
-        return "idle", "Uploaded"
+        file_state = getattr(invoice, "file_state", None)
+        if file_state in {None, FileState.READ}:
+            return "idle", "Not matched yet"
+        return FILE_BADGES[FileState(file_state)]
     return ("warn", "In review") if undecided_count else ("ok", "Matched")
 
 
@@ -225,6 +221,7 @@ class BucketRow:
 
     bucket: Bucket
     class_word: str
+    state_word: str
     invoiced_pico_usd: int
     ours_pico_usd: int
     difference_pico_usd: int
@@ -238,6 +235,7 @@ def bucket_row(bucket: Bucket) -> BucketRow:
     return BucketRow(
         bucket=bucket,
         class_word=CLASS_WORDS.get(bucket.token_class, bucket.token_class),
+        state_word=_PLACE_WORDS[bucket.state],
         invoiced_pico_usd=invoiced,
         ours_pico_usd=ours,
         difference_pico_usd=invoiced - ours,
@@ -249,14 +247,3 @@ def bucket_row(bucket: Bucket) -> BucketRow:
 def rate_of(pico_usd: int, tokens: int | None) -> int | None:
     """Give pico-USD a token, which is micro-USD per million tokens, to the nearest whole; None without tokens."""
     return (2 * pico_usd + tokens) // (2 * tokens) if tokens else None
-
-
-def reconciliation_overview(at: datetime) -> dict[str, Any]:
-    """Give what finance's first page says of the months that are not closed."""
-    closed = Period.objects.filter(state=PeriodState.CLOSED).values("month")
-    return {
-        "cards": headline_cards(headline(ProviderInvoice.objects.exclude(period__in=closed)), at),
-        "span": "months not closed",
-        "pending_count": Break.objects.filter(state=BreakState.PENDING).count(),
-        "closing_count": Period.objects.filter(state=PeriodState.CLOSING).count(),
-    }

@@ -38,10 +38,10 @@ def sent_as_it_stands(client: Client, address: str, **changed: str) -> Any:
         for name, value in [(re.search(r'name="([^"]+)"', tag), re.search(r'value="([^"]*)"', tag))]
         if name and value
     }
-    selected = re.findall(r'<select name="([^"]+)".*?<option value="([^"]+)"( selected)?>', form, re.DOTALL)
-    for name, _, _ in selected:
-        chosen = re.search(rf'<select name="{name}".*?<option value="([^"]+)" selected', form, re.DOTALL)
-        values[name] = chosen.group(1) if chosen else "csv"
+    for name, options in re.findall(r'<select name="([^"]+)"[^>]*>(.*?)</select>', form, re.DOTALL):
+        chosen = re.search(r'value="([^"]+)" selected', options) or re.search(r'value="([^"]+)"', options)
+        assert chosen, name
+        values[name] = chosen.group(1)
     return client.post("/app/exports/new", values | changed)
 
 

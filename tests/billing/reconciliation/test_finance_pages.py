@@ -10,6 +10,7 @@ from django.test import Client
 
 from accounts.models import StaffRole
 from billing.reconciliation.models import Break, BreakState, ColumnMappingRow, InvoiceFile, InvoiceLine
+from billing.reconciliation.overview import undecided_by_age
 from billing.reconciliation.period_models import PeriodState
 from billing.reconciliation.services.matching import match_next_invoice
 from billing.reconciliation.services.reading import read_next_file
@@ -110,6 +111,25 @@ def test_many_breaks_that_wait_are_agreed_to_by_another_person_at_once(fay: Clie
     assert Break.objects.filter(state=BreakState.ACCEPTED).count() == len(ids)
 
 
+def test_undecided_breaks_age_from_the_day_they_were_found(fay: Client, clock: Clock) -> None:
+    clock.freeze(datetime(2026, 11, 9, tzinfo=UTC))
+    matched_month()
+    clock.freeze(datetime(2026, 11, 17, tzinfo=UTC))
+    decided = Break.objects.get(kind="tax")
+    form = {"id": [decided.public_id], "action": "dispute", "confirm": "yes", "reason": "sent to them"}
+    signed_in("Fae Finance").post("/fin/breaks/decide", form)
+    ages = undecided_by_age(datetime(2026, 11, 17, tzinfo=UTC))
+    assert [(band.label, band.count) for band in ages.bands] == [
+        ("0 to 7 days", 0),
+        ("8 to 30 days", Break.objects.count() - 1),
+        ("31 to 90 days", 0),
+        ("Over 90 days", 0),
+    ]
+    others = Break.objects.exclude(pk=decided.pk)
+    assert ages.total.size_pico_usd == sum(abs(int(each.difference_pico_usd)) for each in others)
+    assert ages.total.unexplained_pico_usd == abs(int(others.get(kind="unexplained").difference_pico_usd))
+
+
 def test_a_month_is_closed_on_its_page_by_two(fay: Client, clock: Clock) -> None:
     matched_month()
     clock.freeze(datetime(2026, 11, 9, tzinfo=UTC))
@@ -127,6 +147,8 @@ def test_a_month_is_closed_on_its_page_by_two(fay: Client, clock: Clock) -> None
     assert first.content == fay.get(f"{page}closing.csv").content
     late = fay.post("/fin/breaks/decide", {"id": ids[:1], "action": "reopen", "confirm": "yes", "reason": "late"})
     assert (late.status_code, "is closed" in late.content.decode()) == (422, True)
+    marked = fay.get(f"/fin/breaks/{ids[0]}/").content.decode()
+    assert ("Month closed" in marked, 'value="reopen"' in marked) == (True, False)
 
 
 @pytest.mark.parametrize(
