@@ -118,7 +118,7 @@ def staff_key_revoke(request: HttpRequest, user: User, key_id: str) -> HttpRespo
     except NotFound as error:
         raise Http404(error.message) from error
     action = Action(
-        title="Revoke the key",
+        title="Revoke the staff key",
         submit="Revoke key",
         back_url=reverse("accounts:staff-key-list"),
         nav=_NAV,
