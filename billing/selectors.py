@@ -12,12 +12,14 @@ from django.db.models import Exists, Min, OuterRef, Q, QuerySet, Sum
 from accounts.models import Organisation
 from billing.domain.records import HoldState, LineKind, ProviderCost, WalletState
 from billing.models import AttemptFact, Hold, Receipt, ReceiptLine
+from ground import clock
 from ground.errors import NotFound
 from ground.filters import EVER, Span
 from ground.ids import is_public_id
 
 _WALLET = """
-SELECT billing_available_micro_usd(organisation.id), posted_micro_usd, floor_micro_usd, receivable_micro_usd,
+SELECT billing_available_micro_usd(organisation.id), billing_held_micro_usd(organisation.id),
+       coalesce(balance.floor_micro_usd, 0), coalesce(balance.receivable_micro_usd, 0),
        organisation.billing_blocked_at IS NOT NULL
 FROM accounts_organisation organisation
 LEFT JOIN billing_customerbalance balance ON balance.organisation_id = organisation.id
@@ -26,43 +28,28 @@ WHERE organisation.id = %s
 
 
 def wallet(organisation: Organisation) -> WalletState:
-    """Give an organisation's money now, in micro-USD; zeros where no wallet was opened yet."""
+    """Give an organisation's money now, in micro-USD; zeros where no wallet was opened yet.
+
+    As it is at this instant: a hold that has lapsed holds nothing and a grant that has expired is gone, swept or not.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_WALLET, [organisation.pk])
         row = cursor.fetchone()
     assert row is not None, "the organisation is there"
-    available, posted, floor, receivable, is_blocked = (value or 0 for value in row)
-    return wallet_state(
-        available_micro_usd=available,
-        posted_micro_usd=posted,
-        floor_micro_usd=floor,
-        receivable_micro_usd=receivable,
-        is_blocked=bool(is_blocked),
-    )
-
-
-def wallet_state(
-    *,
-    available_micro_usd: int,
-    posted_micro_usd: int,
-    floor_micro_usd: int,
-    receivable_micro_usd: int,
-    is_blocked: bool,
-) -> WalletState:
-    """Give a wallet from what is stored of it; ``is_blocked`` says whether the organisation is blocked by hand."""
+    available, held, floor, receivable, is_blocked = row
     return WalletState(
-        available_micro_usd=available_micro_usd,
-        # Not the stored projection: a lapsed hold holds nothing, swept or not.
-        held_micro_usd=posted_micro_usd - floor_micro_usd - available_micro_usd,
-        posted_micro_usd=posted_micro_usd,
-        receivable_micro_usd=receivable_micro_usd,
-        blocked=is_blocked or receivable_micro_usd > 0,
+        available_micro_usd=available,
+        held_micro_usd=held,
+        posted_micro_usd=available + held + floor,
+        receivable_micro_usd=receivable,
+        blocked=is_blocked or receivable > 0,
     )
 
 
 def held_batch_count(organisation: Organisation) -> int:
     """Give for how many batches credit is held now."""
-    holds = Hold.objects.filter(organisation=organisation, state=HoldState.OPEN)
+    unlapsed = Q(expires_at=None) | Q(expires_at__gt=clock.now())
+    holds = Hold.objects.filter(unlapsed, organisation=organisation, state=HoldState.OPEN)
     return holds.values("batch_public_id").distinct().count()
 
 

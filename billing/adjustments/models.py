@@ -137,7 +137,7 @@ class Grant(models.Model):
 
 
 class GrantBurn(models.Model):
-    """What one posting took from one grant; append-only."""
+    """What one posting took from one grant, below zero what it gave back to it; append-only."""
 
     grant = models.ForeignKey(Grant, models.PROTECT, related_name="burns")
     transaction = models.ForeignKey("billing.LedgerTransaction", models.PROTECT, related_name="+", db_index=False)
@@ -146,7 +146,7 @@ class GrantBurn(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["transaction", "grant"], name="grant_is_burned_once_a_posting"),
-            models.CheckConstraint(condition=Q(amount_micro_usd__gt=0), name="burn_takes_something"),
+            models.CheckConstraint(condition=~Q(amount_micro_usd=0), name="burn_moves_something"),
         ]
 
     def __str__(self) -> str:

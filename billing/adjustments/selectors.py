@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from django.db.models import Q
+from django.db.models import Q, Sum
 
 from accounts.models import Organisation
-from billing.adjustments.models import Adjustment
+from billing.adjustments.models import Adjustment, GrantBurn
 from ground.errors import NotFound
 from ground.filters import EVER, Span
 from ground.ids import is_public_id
@@ -58,6 +58,12 @@ def adjustment_by_id(public_id: str) -> Adjustment:
     if adjustment is None:
         raise NotFound("There is no such adjustment.")
     return adjustment
+
+
+def given_back_micro_usd(adjustment: Adjustment) -> int:
+    """Give what a posted adjustment gave back to grants, in micro-USD; what came to an expired one has expired."""
+    burns = GrantBurn.objects.filter(transaction_id=adjustment.transaction_id, amount_micro_usd__lt=0)
+    return -int(burns.aggregate(sum=Sum("amount_micro_usd"))["sum"] or 0)
 
 
 def waiting_adjustment_count() -> int:

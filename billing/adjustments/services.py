@@ -170,5 +170,7 @@ _ONE_DUE = """
     WHERE given.amount_micro_usd > given.burned_micro_usd + given.expired_micro_usd
       AND given.expires_at <= lanehouse_now()
       AND balance.posted_micro_usd - balance.held_micro_usd - balance.floor_micro_usd > 0
+      -- Not what holds keep: that is due when it comes back.
+      AND billing_expired_micro_usd(given.organisation_id) > 0
     ORDER BY given.expires_at LIMIT 1
 """

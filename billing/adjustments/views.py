@@ -14,7 +14,7 @@ from accounts.pages import staff_page
 from accounts.zones import zone_of
 from billing.adjustments.forms import AdjustmentFilterForm, AdjustmentForm, DecisionForm
 from billing.adjustments.models import Adjustment, AdjustmentKind, AdjustmentState
-from billing.adjustments.selectors import adjustment_by_id, adjustment_page, organisation_named
+from billing.adjustments.selectors import adjustment_by_id, adjustment_page, given_back_micro_usd, organisation_named
 from billing.adjustments.services import AdjustmentWish, decide_adjustment, request_adjustment
 from billing.books.selectors import entry_by_key
 from billing.selectors import receipt_by_id
@@ -75,12 +75,14 @@ def adjustment_list(request: HttpRequest, user: User) -> HttpResponse:
 @staff_page(StaffRole.FINANCE)
 def adjustment_detail(request: HttpRequest, user: User, adjustment_id: str) -> HttpResponse:
     """Show one adjustment with what it adjusts, who asked, who decided, and its posting."""
-    row = _row(_found(adjustment_id), user)
+    adjustment = _found(adjustment_id)
+    row = _row(adjustment, user)
     context = {
         "active_nav": NAV,
         "crumbs": [{"label": "Adjustments", "url": reverse("billing:adjustment-list")}, {"label": row["kind"]}],
         "row": row,
-        "adjustment": row["adjustment"],
+        "adjustment": adjustment,
+        "given_back_micro_usd": given_back_micro_usd(adjustment),
     }
     return render(request, "billing/fin/adjustment.html", context)
 

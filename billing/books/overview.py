@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Sum
+from django.db.models import Count, Q, Sum
 
 from accounts.models import OrganisationKind
 from billing.adjustments.selectors import waiting_adjustment_count
@@ -37,9 +37,9 @@ class FinanceOverview:
 def finance_overview(at: datetime) -> FinanceOverview:
     """Give finance's first page at an instant; top-ups are those of the 30 days before."""
     balances = CustomerBalance.objects.filter(organisation__kind=OrganisationKind.CUSTOMER)
-    sums = balances.aggregate(held=Sum("held_micro_usd"))
     owing = balances.filter(receivable_micro_usd__gt=0).aggregate(count=Count("pk"), sum=Sum("receivable_micro_usd"))
-    held = Hold.objects.filter(state="open", organisation__kind=OrganisationKind.CUSTOMER)
+    unlapsed = Q(expires_at=None) | Q(expires_at__gt=at)
+    held = Hold.objects.filter(unlapsed, state="open", organisation__kind=OrganisationKind.CUSTOMER)
     top_ups = LedgerLeg.objects.filter(
         transaction__kind=TransactionKind.TOP_UP,
         transaction__booked_at__gte=at - _RECENT,
@@ -52,7 +52,7 @@ def finance_overview(at: datetime) -> FinanceOverview:
         owing_count=owing["count"],
         receivable_micro_usd=int(owing["sum"] or 0),
         held_batch_count=held.values("batch_public_id").distinct().count(),
-        held_micro_usd=int(sums["held"] or 0),
+        held_micro_usd=int(held.aggregate(sum=Sum("amount_micro_usd"))["sum"] or 0),
         recent_since=at - _RECENT,
         top_up_count=top_ups["count"],
         top_up_micro_usd=int(top_ups["sum"] or 0),

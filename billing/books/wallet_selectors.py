@@ -17,7 +17,7 @@ from ground.errors import NotFound
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalletRow:
-    """A customer's money now, micro-USD. ``liability`` is what the house owes them: all that is posted."""
+    """A customer's money now, micro-USD. ``liability`` is what the house owes them: all that has not expired."""
 
     organisation: Organisation
     available_micro_usd: int
@@ -47,7 +47,7 @@ class WalletProof:
 
 _WALLETS = """
 SELECT organisation.*, billing_available_micro_usd(organisation.id) AS available_micro_usd,
-       coalesce(balance.posted_micro_usd, 0) AS posted_micro_usd,
+       billing_held_micro_usd(organisation.id) AS held_micro_usd,
        coalesce(balance.receivable_micro_usd, 0) AS receivable_micro_usd,
        coalesce(balance.floor_micro_usd, 0) AS floor_micro_usd,
        (SELECT coalesce(sum(total_micro_usd), 0)::bigint FROM billing_receipt receipt
@@ -99,9 +99,9 @@ def _wallet_row(found: Any) -> WalletRow:  # noqa: ANN401 -- a raw query's row h
     return WalletRow(
         organisation=found,
         available_micro_usd=found.available_micro_usd,
-        held_micro_usd=found.posted_micro_usd - found.floor_micro_usd - found.available_micro_usd,
+        held_micro_usd=found.held_micro_usd,
         settled_micro_usd=found.settled_micro_usd,
-        liability_micro_usd=found.posted_micro_usd,
+        liability_micro_usd=found.available_micro_usd + found.held_micro_usd + found.floor_micro_usd,
         receivable_micro_usd=found.receivable_micro_usd,
     )
 

@@ -154,7 +154,7 @@ class ClosedHold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalletState:
-    """An organisation's money now: ``available`` = posted - held - floor, where lapsed holds no longer count.
+    """An organisation's money now: ``available`` = posted - held - floor; lapsed holds and expired grants do not count.
 
     ``receivable_micro_usd`` is what earlier settlements could not take; while it is above zero nothing is accepted.
     """

@@ -11,8 +11,6 @@ from accounts.domain.keys import hash_key, is_well_formed
 from accounts.domain.limits import Bucket, BucketKind, CallLimits
 from accounts.models import ApiKey, Organisation
 from accounts.selectors import Caller, not_a_key
-from billing.domain.records import WalletState
-from billing.selectors import wallet_state
 
 _KEY_FIELDS = ("id", "public_id", "name", "scopes")
 _ORGANISATION_FIELDS = (
@@ -30,7 +28,8 @@ class TakenCall(Caller):
     """
 
     limits: CallLimits
-    wallet: WalletState
+    available_micro_usd: int
+    is_blocked: bool
     catalog_versions: tuple[int, int]
     learned_versions: tuple[int, int]
 
@@ -59,7 +58,7 @@ def _read(row: tuple[Any, ...]) -> TakenCall:
     organisation_end = key_end + len(_ORGANISATION_FIELDS)
     # What is not read here is read when it is asked for; nothing on a call's path does.
     organisation = Organisation.from_db("default", _ORGANISATION_FIELDS, row[key_end:organisation_end])
-    (is_admitted, at, requests_full_at, tokens_full_at, available, posted, floor, receivable, *versions) = row[
+    (is_admitted, at, requests_full_at, tokens_full_at, available, _posted, _floor, receivable, *versions) = row[
         organisation_end:
     ]
     return TakenCall(
@@ -70,13 +69,8 @@ def _read(row: tuple[Any, ...]) -> TakenCall:
             requests=Bucket.seen(BucketKind.REQUESTS, organisation.calls_per_minute, full_at=requests_full_at, at=at),
             tokens=Bucket.seen(BucketKind.TOKENS, organisation.input_tokens_per_minute, full_at=tokens_full_at, at=at),
         ),
-        wallet=wallet_state(
-            available_micro_usd=available,
-            posted_micro_usd=posted,
-            floor_micro_usd=floor,
-            receivable_micro_usd=receivable,
-            is_blocked=organisation.billing_blocked_at is not None,
-        ),
+        available_micro_usd=available,
+        is_blocked=organisation.billing_blocked_at is not None or receivable > 0,
         catalog_versions=(versions[0], versions[1]),
         learned_versions=(versions[2], versions[3]),
     )

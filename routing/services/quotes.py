@@ -190,10 +190,14 @@ def quote_settings() -> QuoteSettings:
 
 def _credit(caller: Caller, reservation_micro_usd: int) -> dict[str, Any]:
     # As it was when the call came; on pages, as it is now.
-    state = caller.wallet if isinstance(caller, TakenCall) else wallet(caller.organisation)
+    if isinstance(caller, TakenCall):
+        available_micro_usd, is_blocked = caller.available_micro_usd, caller.is_blocked
+    else:
+        state = wallet(caller.organisation)
+        available_micro_usd, is_blocked = state.available_micro_usd, state.blocked
     return {
-        "available_micro_usd": state.available_micro_usd,
-        "sufficient_credit": not state.blocked and state.available_micro_usd >= reservation_micro_usd,
+        "available_micro_usd": available_micro_usd,
+        "sufficient_credit": not is_blocked and available_micro_usd >= reservation_micro_usd,
     }
 
 
