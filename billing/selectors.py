@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -290,6 +291,25 @@ _LAWS = {
             ON reversal.reverses_id = adjustment.transaction_id AND reversal.state = 'posted'
         WHERE given.burned_micro_usd <> coalesce(burned.amount, 0)
            OR given.expired_micro_usd <> coalesce(breakage.amount, reversal.amount_micro_usd, 0)""",
+    # Each leg counts for the first snapshot after it; one that is booked later corrects the snapshots it concerns.
+    "snapshot_of_a_balance_is_the_sum_of_its_legs": """
+        WITH moved AS (
+            SELECT axis, leg.account_id, (
+                       SELECT min(cutoff_at) FROM billing_ledgersnapshot
+                       WHERE cutoff_at >= CASE axis WHEN 'booked' THEN header.booked_at ELSE header.effective_at END
+                   ) AS cutoff_at, sum(leg.amount_micro_usd) AS amount
+            FROM billing_ledgertransaction header JOIN billing_ledgerleg leg ON leg.transaction_id = header.id
+            CROSS JOIN unnest(ARRAY['booked', 'effective']) AS axis
+            WHERE header.booked_at <= (SELECT max(cutoff_at) FROM billing_ledgersnapshot) GROUP BY 1, 2, 3
+        ), kept AS (
+            SELECT axis, account_id, cutoff_at, balance - lag(balance, 1, 0::bigint) OVER (
+                       PARTITION BY axis, account_id ORDER BY cutoff_at) AS amount
+            FROM billing_snapshotbalance, LATERAL (
+                VALUES ('booked', booked_micro_usd), ('effective', effective_micro_usd)) AS kind (axis, balance)
+        )
+        SELECT format('account %s at %s, %s', account_id, cutoff_at, axis)
+        FROM kept FULL JOIN moved USING (axis, account_id, cutoff_at)
+        WHERE cutoff_at IS NOT NULL AND coalesce(kept.amount, 0) <> coalesce(moved.amount, 0)""",
     "play_money_stays_in_its_own_book": """
         SELECT header.business_key FROM billing_ledgertransaction header
         JOIN accounts_organisation organisation ON organisation.id = header.organisation_id
@@ -297,6 +317,11 @@ _LAWS = {
         JOIN billing_ledgeraccount account ON account.id = leg.account_id
         WHERE account.book <> organisation.kind GROUP BY header.id""",
 }
+
+
+def add_laws(laws: Mapping[str, str]) -> None:
+    """Let the proof keep laws that an app above knows: rule -> a query whose every row is a violation, as above."""
+    _LAWS.update(laws)
 
 
 @transaction.atomic(durable=True)
