@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
-from django.db import connection
+from django.db import connection, transaction
 
 from accounts.domain.audit import Changes, is_action
 from accounts.models import ActorKind, ApiKey, AuditEntry, Membership, Organisation, StaffRole, User
@@ -20,6 +20,8 @@ from ground import clock
 from ground.ids import new_public_id
 
 SYSTEM_NAME: Final = "Lanehouse"
+# Who asks for a page and is nobody yet.
+VISITOR_NAME: Final = "A visitor"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,6 +108,12 @@ def record(
         request_id=hand.request_id,
         address=hand.address,
     )
+
+
+@transaction.atomic
+def record_reading(action: str, *, object_type: str, object_id: str, organisation: Organisation | None = None) -> None:
+    """Write the entry of something that was taken out of the house: a download changes nothing, and is a deed."""
+    record(action, object_type=object_type, object_id=object_id, organisation=organisation)
 
 
 def _role_of(person: User, organisation: Organisation | None) -> str:

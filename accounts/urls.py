@@ -1,15 +1,14 @@
 """Sign-in, sign-out and passwords; the pages of settings, people, API keys and the audit log."""
 
-from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from accounts.views import audit, keys, passwords, settings, staff_keys
-from accounts.views.sign_in import SignIn
+from accounts.views.sign_in import SignIn, SignOut
 
 app_name = "accounts"
 urlpatterns = [
     path("login", SignIn.as_view(), name="login"),
-    path("logout", LogoutView.as_view(), name="logout"),
+    path("logout", SignOut.as_view(), name="logout"),
     path("reset/", passwords.forgotten, name="password-forgotten"),
     path("reset/<str:uidb64>/<str:token>/", passwords.ChoosePassword.as_view(), name="password-choose"),
     path("app/settings/", settings.organisation_settings, name="settings"),

@@ -10,7 +10,7 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.cache import patch_vary_headers
 
-from accounts.audit import Hand, acting
+from accounts.audit import VISITOR_NAME, Hand, acting
 from accounts.models import User
 from accounts.services.sign_in import address_of
 from ground import clock
@@ -77,7 +77,11 @@ class ActingMiddleware:
             found: Any = request.user
             return found if found.is_authenticated else None
 
-        with acting(
-            Hand(request_id=request.META["lanehouse.request_id"], address=address_of(request)[:64], user_of=user)
-        ):
+        hand = Hand(
+            request_id=request.META["lanehouse.request_id"],
+            address=address_of(request)[:64],
+            user_of=user,
+            name=VISITOR_NAME,
+        )
+        with acting(hand):
             return self._get_response(request)

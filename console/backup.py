@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 
+from accounts.audit import record
 from billing.models import LedgerLeg, Receipt
 from billing.selectors import prove_ledger
 from config.postgres.installation import client_program
@@ -60,6 +61,7 @@ def back_up(folder: Path, database_url: str) -> dict[str, Any]:
             "at_least": before,
         }
         (fresh / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
+        _note("backup.made", manifest)
         fresh.rename(folder)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -100,7 +102,13 @@ def restore(folder: Path, database_url: str) -> dict[str, Any]:
     if not proof.holds:
         broken = ", ".join(check.rule for check in proof.checks if check.violation_count)
         raise BackupProblem(f"The books do not hold: {broken}.")
+    _note("backup.restored", manifest)
     return figures
+
+
+@transaction.atomic
+def _note(action: str, manifest: dict[str, Any]) -> None:
+    record(action, object_type="backup", object_id=manifest["made_at"])
 
 
 def _figures() -> dict[str, int]:

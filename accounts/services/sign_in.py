@@ -18,7 +18,8 @@ from django.db.models import Q
 from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
 
-from accounts.models import SignInBucket
+from accounts.audit import record
+from accounts.models import Membership, Organisation, SignInBucket, User
 from ground import clock, retention_record
 from ground.retention_record import Kept
 
@@ -98,6 +99,49 @@ class _Bucket:
             cursor.execute(statement, self._arguments)
             row = cursor.fetchone() if cursor.description else None
         return None if row is None else row[0]
+
+
+@transaction.atomic
+def note_sign_in(user: User) -> None:
+    """Write down that somebody signed in."""
+    _note("sign_in.made", user, by=user)
+
+
+@transaction.atomic
+def note_refused_sign_in(email: str) -> None:
+    """Write down that a password was wrong. What was typed is kept only where it is somebody's address."""
+    user = User.objects.filter(email=email.strip().lower()).first()
+    if user is not None:
+        _note("sign_in.refused", user)
+    else:
+        record("sign_in.refused", object_type="user", object_id="nobody of this address")
+
+
+@transaction.atomic
+def note_sign_out(user: User) -> None:
+    """Write down that somebody signed out."""
+    _note("sign_in.ended", user, by=user)
+
+
+@transaction.atomic
+def note_password_link(user: User) -> None:
+    """Write down that somebody asked for a link to choose a password."""
+    _note("sign_in.link_asked", user)
+
+
+@transaction.atomic
+def note_chosen_password(user: User) -> None:
+    """Write down that a password was chosen by a link."""
+    _note("sign_in.password_chosen", user, by=user)
+
+
+def _note(action: str, user: User, *, by: User | None = None) -> None:
+    record(action, object_type="user", object_id=user.email, organisation=_organisation_of(user), user=by)
+
+
+def _organisation_of(user: User) -> Organisation | None:
+    membership = Membership.objects.select_related("organisation").filter(user=user).first()
+    return membership.organisation if membership else None
 
 
 def address_of(request: HttpRequest) -> str:

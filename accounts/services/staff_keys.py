@@ -78,11 +78,11 @@ def create_staff_key(
         object_type="staff_key",
         object_id=key.public_id,
         changes={
+            "of": (None, user.email),
             "name": (None, name),
             "scopes": (None, key.scopes),
             "expires_at": (None, key.expires_at.isoformat()),
         },
-        user=user,
     )
     return key, new
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_safe
 
-from accounts.audit import SYSTEM_NAME
+from accounts.audit import SYSTEM_NAME, record_reading
 from accounts.audit_pages import AuditChoice, audit_lines, audit_page
 from accounts.domain.audit import OF_FINANCE
 from accounts.forms import AuditFilterForm
@@ -144,6 +144,7 @@ def _said(field: str, value: object) -> str:
 
 
 def _export(log: _Log, choice: AuditChoice) -> HttpResponseBase:
+    record_reading("audit.exported", object_type="audit_log", object_id=log.nav, organisation=log.choice.owner)
     lines = csv_lines((*_HEADER, *_HEADER_END), _cells(choice, is_own=log.is_own))
     return StreamingHttpResponse(
         lines,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from django.contrib import messages
 from django.contrib.auth.views import PasswordResetConfirmView
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
@@ -12,7 +15,7 @@ from django.views.decorators.http import require_http_methods
 from accounts.forms import ForgottenForm, NewPasswordForm
 from accounts.models import User
 from accounts.services.passwords import RESET, send_password_link
-from accounts.services.sign_in import Try, address_of
+from accounts.services.sign_in import Try, address_of, note_chosen_password, note_password_link
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -30,6 +33,7 @@ def forgotten(request: HttpRequest) -> HttpResponse:
             return answer
         user = User.objects.filter(email=email.lower(), is_active=True).first()
         if user is not None:
+            note_password_link(user)
             send_password_link(request, user, RESET)
         messages.success(request, "If this address has an account, a mail with a link is on its way to it.")
         return redirect("accounts:login")
@@ -43,9 +47,11 @@ class ChoosePassword(PasswordResetConfirmView):
     form_class = NewPasswordForm
     success_url = reverse_lazy("accounts:login")
 
+    @transaction.atomic
     def form_valid(self, form: object) -> HttpResponse:
         """Keep the password and lead to the sign-in."""
         answer: HttpResponse = super().form_valid(form)  # type: ignore[arg-type]  # Django's stubs name its own form
+        note_chosen_password(cast(User, self.user))
         messages.success(self.request, "Your password was saved. Sign in with it.")
         return answer
 

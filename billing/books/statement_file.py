@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from django.http import StreamingHttpResponse
 
+from accounts.audit import record_reading
 from billing.books.selectors import AccountStatement, account_statement, cursor_of
 from billing.domain.cells import usd_cell
 from billing.models import LedgerAccount
@@ -27,6 +28,7 @@ _COLUMNS = (
 
 def statement_csv(account: LedgerAccount, since: datetime, until: datetime, name: str) -> StreamingHttpResponse:
     """Give an account's statement as a CSV file: opening, each movement, closing; a credit balance is positive."""
+    record_reading("ledger.statement_downloaded", object_type="account", object_id=account.code)
     return StreamingHttpResponse(
         csv_lines(_COLUMNS, _cells(account, since, until)),
         content_type="text/csv; charset=utf-8",

@@ -6,6 +6,7 @@ import base64
 
 from django.http import FileResponse, HttpResponseBase
 
+from accounts.audit import record_reading
 from billing.exports.models import Export
 from billing.exports.reading import file_name_of, file_of
 from billing.exports.scope import CONTENT_TYPES, ExportFormat
@@ -27,6 +28,9 @@ def download(export: Export) -> HttpResponseBase:
     """
     blob = open_blob(file_of(export))
     digest = bytes(export.sha256 or b"")
+    record_reading(
+        "export.downloaded", object_type="export", object_id=export.public_id, organisation=export.organisation
+    )
     # The rest needs the disk and the reader only.
     give_back()
     answer = _Download(

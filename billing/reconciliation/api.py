@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Field, Query, Router, Schema
 from pydantic import AfterValidator
 
+from accounts.audit import record_reading
 from accounts.models import User
 from accounts.once import begin_once, begins_itself
 from accounts.services.staff_keys import StaffCaller
@@ -303,6 +304,7 @@ def list_late_attempts(request: HttpRequest, month: str, after: str = "", limit:
 def get_closing_file(request: HttpRequest, month: str) -> HttpResponse:
     """Give the closing file of a closed month."""
     content, sha256 = periods.closing_bytes(_month(month))
+    record_reading("period.file_downloaded", object_type="period", object_id=month)
     response = HttpResponse(content, content_type="text/csv; charset=utf-8")
     response.headers["ETag"] = f'"{sha256.hex()}"'
     return response

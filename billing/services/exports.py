@@ -124,12 +124,15 @@ def write_next_export() -> bool:
     return True
 
 
+@transaction.atomic
 def cancel_export(export: Export) -> bool:
     """End an export that is not finished; whoever writes it finds its lease lost. Say whether it was ended here."""
     waiting = Export.objects.filter(pk=export.pk, state__in=[ExportState.QUEUED, ExportState.RUNNING])
     ended_count = waiting.update(
         state=ExportState.CANCELLED, due_at=None, lease_until=None, finished_at=clock.now(), fence=F("fence") + 1
     )
+    if ended_count:
+        record("export.cancelled", object_type="export", object_id=export.public_id, organisation=export.organisation)
     return bool(ended_count)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Model as DjangoModel
 
+from accounts.audit import record
 from catalog.domain.document import CatalogDocument, LaneEntry, ModelEntry, start_of_day
 from catalog.domain.rates import RateFigure
 from catalog.domain.records import PRIOR_HEALTH, Rotation
@@ -59,7 +60,11 @@ def load_catalog(document: CatalogDocument) -> LoadReport:
     with connection.cursor() as cursor:
         # One loader at a time; readers are not held up.
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('load of the catalog', 0))")
-    return _Load(clock.now()).run(document)
+    report = _Load(clock.now()).run(document)
+    done = {name: (None, count) for name, count in asdict(report).items() if count}
+    if done:
+        record("catalog.loaded", object_type="catalog", object_id="catalog", changes=done)
+    return report
 
 
 class _Load:

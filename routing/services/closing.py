@@ -10,6 +10,7 @@ from typing import Final
 from django.db import connection, transaction
 from django.db.models import F, Q
 
+from accounts.audit import record
 from accounts.models import Organisation
 from ground import clock
 from ground.errors import InvalidRequest, NotFound, ProviderError
@@ -54,6 +55,7 @@ def cancel_batch(*, organisation: Organisation, public_id: str) -> Batch:
         raise InvalidRequest(f"The batch has ended already: it is {batch.status}.", param="batch_id")
     if batch.status == BatchStatus.VALIDATING:
         _cancel_unpriced(batch)
+        _note_cancel(batch, was=BatchStatus.VALIDATING)
         return batch
     is_done = batch.completed_count + batch.failed_count == batch.row_count
     if batch.status == BatchStatus.IN_PROGRESS and batch.ending == BatchEnding.NONE and not is_done:
@@ -64,6 +66,7 @@ def cancel_batch(*, organisation: Organisation, public_id: str) -> Batch:
         batch.ending_at = at
         batch.due_at = at
         batch.save(update_fields=["status", "cancelling_at", "ending", "ending_at", "due_at"])
+        _note_cancel(batch, was=BatchStatus.IN_PROGRESS)
         wake("routing.finish_batches")
         reach(FaultPoint.CANCEL_BEFORE_COMMIT)
         transaction.on_commit(partial(reach, FaultPoint.CANCEL_AFTER_COMMIT))
@@ -82,6 +85,16 @@ def _cancel_unpriced(batch: Batch) -> None:
     quote.update(payload_kept_until=at)
     tell_of(batch, [], BatchPlan.from_bytes(batch.plan).workflow, at)
     batch.save()
+
+
+def _note_cancel(batch: Batch, *, was: BatchStatus) -> None:
+    record(
+        "batch.cancelled",
+        object_type="batch",
+        object_id=batch.public_id,
+        organisation=batch.organisation,
+        changes={"status": (was, batch.status)},
+    )
 
 
 def expire_batches() -> int:

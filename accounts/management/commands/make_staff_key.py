@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from accounts.audit import Hand, acting
 from accounts.domain.staff_scopes import StaffScope
 from accounts.models import User
 from accounts.services.staff_keys import create_staff_key
@@ -32,13 +33,14 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError("There is nobody with this address.")
         try:
-            _key, new = create_staff_key(
-                user,
-                name=options["name"],
-                scopes=[StaffScope(scope) for scope in options["scope"]],
-                at=clock.now(),
-                lifetime=timedelta(days=max(1, options["days"])),
-            )
+            with acting(Hand(name="make_staff_key")):
+                _key, new = create_staff_key(
+                    user,
+                    name=options["name"],
+                    scopes=[StaffScope(scope) for scope in options["scope"]],
+                    at=clock.now(),
+                    lifetime=timedelta(days=max(1, options["days"])),
+                )
         except LanehouseError as error:
             raise CommandError(error.message) from error
         self.stdout.write(new.text)

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from accounts.audit import Hand, acting
 from billing.domain.cells import exact_usd_cell
 from billing.reconciliation.domain.records import ColumnMapping, Format
 from billing.reconciliation.models import Break, BreakState, InvoiceFile
@@ -43,7 +44,8 @@ class Command(BaseCommand):
     def handle(self, *_: Any, **options: Any) -> None:  # noqa: ANN401 -- Django's own signature
         """Hand it in and say what came of it."""
         try:
-            file = take_file(self._report(options), self._chunks(options["file"]), by=None)
+            with acting(Hand(name="import_invoice")):
+                file = take_file(self._report(options), self._chunks(options["file"]), by=None)
         except (LanehouseError, OSError, ValueError, ArithmeticError, TypeError) as error:
             raise CommandError(str(error)) from error
         if options["background"]:

@@ -100,11 +100,14 @@ def take_file(
         raise
 
 
+@transaction.atomic
 def ask_to_cancel(file_public_id: str) -> InvoiceFile:
     """Ask that a file is read no further; what was read of it goes with the next piece. One that is read stays."""
     files = InvoiceFile.objects.filter(public_id=file_public_id)
-    files.filter(state=FileState.DRAFT).update(state=FileState.CANCELLED)
-    files.filter(state=FileState.UPLOADED).update(is_cancel_asked=True)
+    ended_count = files.filter(state=FileState.DRAFT).update(state=FileState.CANCELLED)
+    asked_count = files.filter(state=FileState.UPLOADED, is_cancel_asked=False).update(is_cancel_asked=True)
+    if ended_count or asked_count:
+        record("invoice.file_cancelled", object_type="invoice_file", object_id=file_public_id)
     wake("billing.read_invoices")
     return file_by_id(file_public_id)
 
@@ -125,6 +128,13 @@ def map_file(file_public_id: str, mapping: ColumnMapping, *, save_as: str, by: U
             raise InvalidRequest("This file has its mapping already.", code="file_is_mapped")
         file.mapping, file.state, file.due_at = asdict(mapping), FileState.UPLOADED, clock.now()
         file.save()
+        record(
+            "invoice.file_mapped",
+            object_type="invoice_file",
+            object_id=file_public_id,
+            changes={"mapping_kept_as": (None, text_of(save_as)[:80] or None)},
+            user=by,
+        )
         if save_as:
             ColumnMappingRow.objects.update_or_create(
                 name=text_of(save_as)[:80],

@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Count, QuerySet, Sum
 
 from accounts.audit import record
@@ -70,8 +70,9 @@ def ask_to_match(invoice: ProviderInvoice) -> None:
     Raises:
         PeriodClosed: The month is closed.
     """
-    with refusing_what_is_closed(invoice.period):
+    with refusing_what_is_closed(invoice.period), transaction.atomic():
         ProviderInvoice.objects.filter(pk=invoice.pk).update(**match_is_due(clock.now()))
+        record("invoice.match_asked", object_type="invoice", object_id=invoice.public_id)
     wake("billing.match_invoices")
 
 

@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from accounts.audit import record_reading
 from accounts.list_pages import ROWS_PER_PAGE, Deed, ListPage, show_list
 from accounts.models import StaffRole, User
 from accounts.pages import staff_page
@@ -312,6 +313,7 @@ def break_dispute_file(request: HttpRequest, _user: User) -> HttpResponse:
         if not form.is_valid():
             raise Http404("These filters cannot be read.")
         found = selectors.breaks(form.choice()).defer(None)
+    record_reading("break.dispute_file_made", object_type="break", object_id=",".join(ids)[:200] or "a filter's")
     response = HttpResponse(dispute_file(found.iterator()), content_type="text/csv; charset=utf-8")
     response.headers["Content-Disposition"] = 'attachment; filename="dispute.csv"'
     return response

@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from accounts.audit import record_reading
 from accounts.list_pages import ROWS_PER_PAGE, Deed, ListPage, show_list
 from accounts.models import StaffRole, User
 from accounts.pages import region_asked_for, staff_page
@@ -260,6 +261,7 @@ def file_cancel(request: HttpRequest, _user: User, file_id: str) -> HttpResponse
 def file_download(_request: HttpRequest, _user: User, file_id: str) -> HttpResponseBase:
     """Give a file back as it was handed in."""
     file = _file(file_id)
+    record_reading("invoice.file_downloaded", object_type="invoice_file", object_id=file.public_id)
     response = StreamingHttpResponse(chunks_of(open_blob(file.blob_name)), content_type="application/octet-stream")
     response.headers["Content-Disposition"] = f'attachment; filename="{file.public_id}"'
     response.headers["Content-Length"] = str(file.size_bytes)

@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
+from accounts.audit import record_reading
 from accounts.list_pages import ROWS_PER_PAGE
 from accounts.models import StaffRole, User
 from accounts.pages import staff_page
@@ -91,6 +92,7 @@ def period_detail(request: HttpRequest, user: User, month: str) -> HttpResponse:
 def period_file(_request: HttpRequest, _user: User, month: str) -> HttpResponse:
     """Give the closing file: the same bytes for ever."""
     content, sha256 = periods.closing_bytes(_month(month))
+    record_reading("period.file_downloaded", object_type="period", object_id=month)
     response = HttpResponse(content, content_type="text/csv; charset=utf-8")
     response.headers["Content-Disposition"] = f'attachment; filename="closing-{month}.csv"'
     response.headers["ETag"] = f'"{sha256.hex()}"'

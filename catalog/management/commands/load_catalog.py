@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 import catalog.data
+from accounts.audit import Hand, acting
 from catalog.domain.document import parse_document
 from catalog.services.loading import load_catalog
 
@@ -25,7 +26,8 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, file: Path, **__: Any) -> None:  # noqa: ANN401 -- Django's own signature
         """Load and say what changed."""
-        report = load_catalog(parse_document(file.read_bytes()))
+        with acting(Hand(name="load_catalog")):
+            report = load_catalog(parse_document(file.read_bytes()))
         self.stdout.write(
             f"catalog: {report.rows_made} rows made, {report.rows_changed} changed, "
             f"{report.rate_versions_made} rate versions"

@@ -13,6 +13,7 @@ from typing import Any, Final
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
+from accounts.audit import Hand, acting, record
 from accounts.models import MemberRole, Organisation, OrganisationKind, StaffRole, User
 from accounts.selectors import caller_by_key
 from accounts.services.organisations import add_member, create_api_key, create_organisation
@@ -40,6 +41,10 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **_options: Any) -> None:  # noqa: ANN401 -- Django's signature
         """Make what is missing and print the values."""
+        with acting(Hand(name="bootstrap_sample")):
+            self._make()
+
+    def _make(self) -> None:
         with transaction.atomic():
             organisation = self._organisation()
             self._print("LANEHOUSE_API_KEY", self._api_key(organisation))
@@ -101,10 +106,17 @@ class Command(BaseCommand):
             user = User.objects.create_user(
                 email=email, password=password, name=person, staff_role=staff_role, created_at=clock.now()
             )
+            record(
+                "member.account_made",
+                object_type="user",
+                object_id=email,
+                changes={"staff_role": (None, staff_role or None)},
+            )
         elif not password or not user.check_password(password):
             password = secrets.token_urlsafe(12)
             user.set_password(password)
             user.save(update_fields=["password"])
+            record("sign_in.password_set", object_type="user", object_id=email)
         return user, password
 
     def _print(self, name: str, value: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from accounts.audit import Hand, acting
 from console.backup import BackupProblem, restore
 
 
@@ -23,7 +24,8 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:  # noqa: ANN401 -- Django's signature
         """Do it and say what is there."""
         try:
-            said = restore(options["folder"], settings.DATABASE_URL)
+            with acting(Hand(name="restore")):
+                said = restore(options["folder"], settings.DATABASE_URL)
         except (BackupProblem, OSError, ValueError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(", ".join(f"{name} {value}" for name, value in said.items()))
