@@ -16,6 +16,7 @@ from billing.exports.columns import PLACES, Column, ColumnKind, Value, csv_lines
 from billing.exports.scope import ExportFormat, ExportKind, ExportScope
 from billing.exports.snapshot import ROWS_PER_FETCH, snapshot, streamed
 from billing.exports.tables import Table, table_of
+from ground.cells import FORMULA_BEGINNING
 
 Write = Callable[[bytes], None]
 Tick = Callable[[int], None]
@@ -109,7 +110,7 @@ def _copy_csv(raw: Connection[Any], table: Table, write: Write, tick: Tick) -> N
 
 def _csv_sql(kind: ColumnKind, sql: str) -> str:
     if kind is ColumnKind.TEXT:
-        return rf"CASE WHEN {sql} ~ '^[=+@\t\r\n-]' THEN '''' || {sql} ELSE {sql} END"
+        return f"CASE WHEN {sql} ~ '{FORMULA_BEGINNING}' THEN '''' || {sql} ELSE {sql} END"
     if kind is ColumnKind.INSTANT:
         return f"""to_char({sql} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')"""
     return sql

@@ -107,14 +107,6 @@ def test_a_lane_retires_at_its_instant(clock: Clock) -> None:
     assert current_catalog().models["gpt-4o"].lanes == (lane,)
 
 
-def test_a_version_without_all_its_kinds_is_no_rate(app_cursor: psycopg.Cursor) -> None:
-    app_cursor.execute(
-        f"""INSERT INTO catalog_rateversion (lane_id, card, origin, valid_from, made_at, made_in_transaction)
-            SELECT {A_LANE}, 'sell', 'operator', lanehouse_now(), lanehouse_now(), 0"""
-    )
-    assert current_catalog().lanes[KEY].rate_card is None
-
-
 def test_what_a_transaction_that_failed_showed_is_never_taken_for_another(operator: User) -> None:
     before = catalog_versions()
     with transaction.atomic():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import psycopg
 import pytest
 
@@ -45,15 +48,75 @@ def test_a_made_version_takes_no_further_line(app_cursor: psycopg.Cursor) -> Non
         )
 
 
+_VERSION = """INSERT INTO catalog_rateversion (lane_id, card, origin, valid_from, made_at, made_in_transaction)
+    VALUES ({lane}, 'sell', 'operator', {valid_from}, {made_at}, 9223372036854775807)
+    RETURNING id, made_in_transaction"""
+_LINES = """INSERT INTO catalog_rateline (version_id, kind, context_from_tokens, published_rate_micro_usd_per_mtok,
+        discount_basis_points, rate_micro_usd_per_mtok, is_derived)
+    SELECT %s, kind, %s, 1, 0, 1, false FROM unnest(%s::text[]) kind"""
+_KINDS = ["input", "cached_input", "cache_write_5m", "cache_write_1h", "output"]
+
+
+def _make_version(
+    cursor: psycopg.Cursor,
+    valid_from: str,
+    *,
+    made_at: str = "lanehouse_now()",
+    kinds: Sequence[str] = _KINDS,
+    from_tokens: int = 0,
+) -> int:
+    """Make a version by hand, and give the transaction that it says it is of."""
+    with cursor.connection.transaction():
+        cursor.execute(_VERSION.format(lane=A_LANE, valid_from=valid_from, made_at=made_at))
+        row = cursor.fetchone()
+        assert row is not None
+        cursor.execute(_LINES, (row[0], from_tokens, list(kinds)))
+    return int(row[1])
+
+
 def test_a_version_cannot_claim_to_be_of_another_transaction(app_cursor: psycopg.Cursor) -> None:
+    assert _make_version(app_cursor, "lanehouse_now()") < 9_223_372_036_854_775_807
+
+
+@pytest.mark.parametrize(
+    ("more", "rule"),
+    [
+        # A gap: from then on the lane would have no rate, or none for some of its tokens.
+        ({"kinds": []}, "rate_version_has_every_rate"),
+        ({"kinds": _KINDS[:4]}, "rate_version_has_every_rate"),
+        ({"from_tokens": 200_000}, "rate_version_has_every_rate"),
+        # An overlap: what held yesterday would be held by two.
+        (
+            {"valid_from": "lanehouse_now() - interval '1 day'", "made_at": "lanehouse_now() - interval '1 day'"},
+            "rate_version_is_not_backdated",
+        ),
+        ({"valid_from": "lanehouse_now() - interval '1 second'"}, "rate_version_is_not_backdated"),
+    ],
+)
+def test_no_version_leaves_a_gap_or_changes_what_held(
+    owner_cursor: psycopg.Cursor, more: dict[str, Any], rule: str
+) -> None:
+    with pytest.raises(psycopg.errors.IntegrityError) as caught:
+        _make_version(owner_cursor, **{"valid_from": "lanehouse_now()", **more})
+    assert caught.value.diag.constraint_name == rule
+
+
+def test_versions_are_one_chain_whatever_order_they_are_made_in(app_cursor: psycopg.Cursor) -> None:
+    for days in (30, 10, 20, 5):
+        _make_version(app_cursor, f"lanehouse_now() + interval '{days} days'")
     app_cursor.execute(
-        f"""INSERT INTO catalog_rateversion (lane_id, card, origin, valid_from, made_at, made_in_transaction)
-            VALUES ({A_LANE}, 'sell', 'operator', lanehouse_now(), lanehouse_now(), 9223372036854775807)
-            RETURNING made_in_transaction"""
+        f"""SELECT count(*), count(*) FILTER (WHERE upper_inf(holds)), range_agg(holds) FROM catalog_ratespan
+            WHERE lane_id = {A_LANE} AND card = 'sell'"""
     )
     row = app_cursor.fetchone()
     assert row is not None
-    assert row[0] < 9_223_372_036_854_775_807
+    # One without an end, and all of them together one range without a hole.
+    assert (row[0], row[1], len(row[2])) == (5, 1, 1)
+    app_cursor.execute(
+        f"""SELECT count(*) FROM catalog_ratespan one JOIN catalog_ratespan other USING (lane_id, card)
+            WHERE lane_id = {A_LANE} AND one.version_id < other.version_id AND one.holds && other.holds"""
+    )
+    assert app_cursor.fetchone() == (0,)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +132,7 @@ def test_a_version_cannot_claim_to_be_of_another_transaction(app_cursor: psycopg
         (
             (
                 "INSERT INTO catalog_rateversion (lane_id, card, origin, valid_from, made_at, made_in_transaction)"
-                f" SELECT lane_id, card, origin, valid_from, made_at, 0 FROM catalog_rateversion WHERE id = {A_VERSION}"
+                f" SELECT {A_LANE}, 'sell', 'operator', lanehouse_now(), lanehouse_now(), 0 FROM generate_series(1, 2)"
             ),
             "rate_version_is_one_per_start",
         ),
@@ -121,6 +184,8 @@ def test_an_effective_rate_is_the_published_one_less_its_discount(app_cursor: ps
         app_cursor.execute(line, (row[0], "input", 2_700_001))
         with pytest.raises(psycopg.errors.CheckViolation), app_cursor.connection.transaction():
             app_cursor.execute(line, (row[0], "output", 2_700_002))
+        # It has one rate of five, and so is never made.
+        raise psycopg.Rollback
 
 
 @pytest.mark.parametrize(

@@ -67,17 +67,19 @@ def test_a_changed_rate_becomes_a_new_version_and_the_old_one_stays(clock: Clock
 def test_an_operators_own_rates_outlive_a_reload(
     owner_cursor: psycopg.Cursor, clock: Clock, document: CatalogDocument
 ) -> None:
-    owner_cursor.execute(
-        """
-        WITH version AS (
-            INSERT INTO catalog_rateversion (lane_id, card, origin, valid_from, made_at, made_in_transaction)
+    with owner_cursor.connection.transaction():
+        owner_cursor.execute(
+            """INSERT INTO catalog_rateversion (lane_id, card, origin, valid_from, made_at, made_in_transaction)
             SELECT id, 'sell', 'operator', lanehouse_now(), lanehouse_now(), 0 FROM catalog_lane
-            WHERE provider_model_id = 'gpt-4o-2024-08-06'
-            RETURNING id, lane_id
+            WHERE provider_model_id = 'gpt-4o-2024-08-06'"""
         )
-        SELECT id FROM version
-        """
-    )
+        owner_cursor.execute(
+            """INSERT INTO catalog_rateline (version_id, kind, context_from_tokens, published_rate_micro_usd_per_mtok,
+                discount_basis_points, rate_micro_usd_per_mtok, is_derived)
+            SELECT version.id, kind, 0, 7, 0, 7, false FROM catalog_rateversion version,
+                unnest(ARRAY['input', 'cached_input', 'cache_write_5m', 'cache_write_1h', 'output']) kind
+            WHERE version.origin = 'operator'"""
+        )
     assert load_catalog(document).rate_versions_made == 0
     assert RateVersion.objects.filter(origin=RateOrigin.OPERATOR).count() == 1
 

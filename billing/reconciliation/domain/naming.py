@@ -3,6 +3,9 @@
 The order is that of the classes, with two changes that make each class possible: what pairs two places (a day before, a
 class beside) comes before "missing", of which every such pair has two; and "failed and not billed" comes before the
 general "quantity". What no rule explains exactly is ``unexplained``.
+
+Exactly means to the pico-USD of what the provider computed, of which its bill prints only so many decimals, cut or
+rounded. So what is left is looked at again with that much slack, pairs before "missing", and only where tokens agree.
 """
 
 from __future__ import annotations
@@ -49,9 +52,19 @@ def name_differences(compared: Sequence[Sides], known: Known) -> list[Named]:
     naming.groups(BreakKind.CACHE_CLASS, _swapped_classes, _said_of_classes)
     naming.groups(BreakKind.MODEL_ALIAS, _aliases, _said_of_names)
     naming.groups(BreakKind.TIER, _other_tiers, _said_of_tiers)
+    if known.minor_unit_pico_usd > 1:
+        naming.allow_for_printing()
+        naming.groups(BreakKind.TIME_BOUNDARY, _runs_of_days, _said_of_days)
+        naming.groups(BreakKind.MODEL_ALIAS, _aliases, _said_of_names)
+        naming.groups(BreakKind.TIER, _other_tiers, _said_of_tiers)
+        naming.ask_exactly()
     for kind, rule in _SINGLE_RULES:
         naming.each(kind, rule)
     naming.round_off()
+    if known.minor_unit_pico_usd > 1:
+        naming.allow_for_printing()
+        for kind, rule in _AMOUNT_RULES:
+            naming.each(kind, rule)
     naming.each(BreakKind.UNEXPLAINED, lambda _sides, _known: "No rule explains this amount exactly.")
     return naming.named
 
@@ -63,6 +76,14 @@ class _Naming:
         self._left = {sides.place: sides for sides in compared if sides.difference_pico_usd}
         self._known = known
         self.named: list[Named] = []
+
+    def allow_for_printing(self) -> None:
+        """Take amounts as equal from here on that are printed alike."""
+        self._known = replace(self._known, is_as_printed=True)
+
+    def ask_exactly(self) -> None:
+        """Take amounts as equal from here on that are equal to the pico-USD."""
+        self._known = replace(self._known, is_as_printed=False)
 
     def each(self, kind: BreakKind, rule: Rule) -> None:
         """Name the places that a rule explains by themselves."""
@@ -96,17 +117,35 @@ def family_of(model: str) -> str:
     return re.sub(r"[^a-z0-9]", "", _DATED.sub("", _VENDOR.sub("", model.strip().lower())))
 
 
-def _duplicate_receipt(sides: Sides, _known: Known) -> str:
-    is_it = 0 < sides.duplicate_job_pico_usd == -sides.difference_pico_usd
+def _is_same(left: Fraction | int, right: Fraction | int, known: Known, *places: Sides) -> bool:
+    """Say whether two amounts are one, as far as the bill's lines at these places print it."""
+    if not known.is_as_printed:
+        return left == right
+    # Some bills truncate: less than one unit a line, not half of one.
+    line_count = sum(max(1, sides.invoiced_line_count) for sides in places)
+    return (
+        all(_has_tokens(sides) for sides in places)
+        and abs(Fraction(left - right)) < known.minor_unit_pico_usd * line_count
+    )
+
+
+def _has_tokens(sides: Sides) -> bool:
+    return not sides.invoiced_line_count or sides.invoiced_quantity is not None
+
+
+def _duplicate_receipt(sides: Sides, known: Known) -> str:
+    copies = sides.duplicate_job_pico_usd
+    is_it = copies > 0 and _is_same(copies, -sides.difference_pico_usd, known, sides)
     return "Our books hold the same job twice." if is_it else ""
 
 
-def _duplicate_line(sides: Sides, _known: Known) -> str:
-    is_it = 0 < sides.duplicate_line_pico_usd == sides.difference_pico_usd
+def _duplicate_line(sides: Sides, known: Known) -> str:
+    copies = sides.duplicate_line_pico_usd
+    is_it = copies > 0 and _is_same(copies, sides.difference_pico_usd, known, sides)
     return "The invoice holds the same line twice." if is_it else ""
 
 
-def _runs_of_days(left: Sequence[Sides], _known: Known) -> Iterator[tuple[Sides, ...]]:
+def _runs_of_days(left: Sequence[Sides], known: Known) -> Iterator[tuple[Sides, ...]]:
     """Give shortest runs of days in a row whose differences cancel out, in money and in tokens."""
     for group in _grouped(left, "day").values():
         days = {sides.place.day: sides for sides in group}
@@ -115,7 +154,7 @@ def _runs_of_days(left: Sequence[Sides], _known: Known) -> Iterator[tuple[Sides,
             day = first
             while day in days:
                 run.append(days[day])
-                if len(run) > 1 and _cancels(run):
+                if len(run) > 1 and _cancels(run, known):
                     for sides in run:
                         del days[sides.place.day]
                     yield tuple(run)
@@ -123,8 +162,9 @@ def _runs_of_days(left: Sequence[Sides], _known: Known) -> Iterator[tuple[Sides,
                 day += _DAY
 
 
-def _cancels(run: Sequence[Sides]) -> bool:
-    if sum(sides.difference_pico_usd for sides in run) or all(sides.is_outside for sides in run):
+def _cancels(run: Sequence[Sides], known: Known) -> bool:
+    rest = sum(sides.difference_pico_usd for sides in run)
+    if not _is_same(rest, 0, known, *run) or all(sides.is_outside for sides in run):
         return False
     # A place without lines was billed nothing, which is a quantity; lines without one say nothing.
     invoiced = [0 if not sides.invoiced_line_count else sides.invoiced_quantity for sides in run]
@@ -151,8 +191,11 @@ def _swapped_classes(left: Sequence[Sides], known: Known) -> Iterator[tuple[Side
 
 def _is_priced(sides: Sides, known: Known) -> bool:
     """Say whether the provider's amount is its quantity at a rate that we know, or at ours."""
-    return sides.invoiced_pico_usd == 0 or any(
-        (sides.invoiced_quantity or 0) * rate == sides.invoiced_pico_usd for rate in _rates_at(sides, known)
+    tokens = sides.invoiced_quantity or 0
+    return any(
+        _is_same(tokens * rate, sides.invoiced_pico_usd, known, sides)
+        for rate in {0, *_rates_at(sides, known)}
+        if rate or not tokens
     )
 
 
@@ -169,8 +212,8 @@ def _said_of_classes(_taken: Sequence[Sides]) -> str:
     return "The same tokens, counted in another cache class."
 
 
-def _aliases(left: Sequence[Sides], _known: Known) -> Iterator[tuple[Sides, ...]]:
-    return _pairs(left, _is_alias, "model")
+def _aliases(left: Sequence[Sides], known: Known) -> Iterator[tuple[Sides, ...]]:
+    return _pairs(left, lambda billed, ours: _is_alias(billed, ours, known), "model")
 
 
 def _said_of_names(pair: Sequence[Sides]) -> str:
@@ -198,9 +241,9 @@ def _pairs(
                 yield one, other
 
 
-def _is_alias(billed: Sides, ours: Sides) -> bool:
+def _is_alias(billed: Sides, ours: Sides, known: Known) -> bool:
     return (
-        billed.invoiced_pico_usd == ours.ours_pico_usd
+        _is_same(billed.invoiced_pico_usd, ours.ours_pico_usd, known, billed)
         and billed.invoiced_quantity in {None, ours.ours_quantity}
         and family_of(billed.place.model) == family_of(ours.place.model) != ""
     )
@@ -209,8 +252,11 @@ def _is_alias(billed: Sides, ours: Sides) -> bool:
 def _is_at_another_tier(billed: Sides, ours: Sides, known: Known) -> bool:
     rates = _known_at(billed, known).all()
     return billed.invoiced_quantity in {None, ours.ours_quantity} and (
-        any(ours.ours_quantity * rate == billed.invoiced_pico_usd for rate in rates)
-        or any(ours.ours_pico_usd * ratio == billed.invoiced_pico_usd for ratio in (1, *_TIER_RATIOS))
+        any(_is_same(ours.ours_quantity * rate, billed.invoiced_pico_usd, known, billed) for rate in rates)
+        or any(
+            _is_same(ours.ours_pico_usd * ratio, billed.invoiced_pico_usd, known, billed)
+            for ratio in (1, *_TIER_RATIOS)
+        )
     )
 
 
@@ -218,18 +264,21 @@ def _tier(sides: Sides, known: Known) -> str:
     if not sides.is_same_quantity or sides.long_quantity or not sides.ours_pico_usd:
         return ""
     standard = _known_at(sides, known).standard - _known_at(sides, known).batch
-    if any(sides.ours_quantity * rate == sides.invoiced_pico_usd for rate in standard):
+    if any(_is_same(sides.ours_quantity * rate, sides.invoiced_pico_usd, known, sides) for rate in standard):
         return "Billed at the rate of synchronous calls, run as batch."
-    ratio = next((each for each in _TIER_RATIOS if sides.ours_pico_usd * each == sides.invoiced_pico_usd), None)
+    ratio = next(
+        (each for each in _TIER_RATIOS if _is_same(sides.ours_pico_usd * each, sides.invoiced_pico_usd, known, sides)),
+        None,
+    )
     return "" if ratio is None else f"Billed at {ratio} times our rate, as another tier is."
 
 
-def _context_tier(sides: Sides, _known: Known) -> str:
+def _context_tier(sides: Sides, known: Known) -> str:
     if not sides.is_same_quantity or not sides.long_quantity:
         return ""
     rate = Fraction(sides.ours_pico_usd, sides.ours_quantity)
     for ratio in _LONG_RATIOS:
-        if sides.long_quantity * rate * (ratio - 1) == sides.difference_pico_usd:
+        if _is_same(sides.long_quantity * rate * (ratio - 1), sides.difference_pico_usd, known, sides):
             return f"{sides.long_quantity:,} tokens are billed at {ratio} times the rate, as long context."
     return ""
 
@@ -241,15 +290,16 @@ def _price_version(sides: Sides, known: Known) -> str:
         (
             rate
             for rate in sorted(_known_at(sides, known).all())
-            if sides.ours_quantity * rate == sides.invoiced_pico_usd
+            if _is_same(sides.ours_quantity * rate, sides.invoiced_pico_usd, known, sides)
         ),
         None,
     )
     return "" if rate is None else f"Billed at {rate:,} micro-USD per million tokens, a rate of another time."
 
 
-def _unbilled_failed(sides: Sides, _known: Known) -> str:
-    is_it = 0 < sides.failed_pico_usd == -sides.difference_pico_usd
+def _unbilled_failed(sides: Sides, known: Known) -> str:
+    failed = sides.failed_pico_usd
+    is_it = failed > 0 and _is_same(failed, -sides.difference_pico_usd, known, sides)
     return "What ended failed, expired or cancelled was not billed; we had expected it." if is_it else ""
 
 
@@ -261,6 +311,12 @@ def _in_another_currency(sides: Sides, _known: Known) -> str:
 def _in_a_strange_format(sides: Sides, _known: Known) -> str:
     is_it = sides.noted == BreakKind.FORMAT and not sides.invoiced_line_count
     return "Billed in a line whose meaning is not known." if is_it else ""
+
+
+def _given_back(sides: Sides, _known: Known) -> str:
+    is_alone = not sides.ours_job_count and sides.invoiced_pico_usd < 0
+    is_line = sides.has_such_line and sides.difference_pico_usd < 0
+    return "The provider gives money back in a line of usage." if is_alone or is_line else ""
 
 
 def _missing_receipt(sides: Sides, _known: Known) -> str:
@@ -276,7 +332,8 @@ def _missing_invoice(sides: Sides, _known: Known) -> str:
 
 
 def _quantity(sides: Sides, known: Known) -> str:
-    if sides.invoiced_quantity is None or sides.invoiced_quantity == sides.ours_quantity:
+    # Fewer than none are no count of tokens.
+    if sides.invoiced_quantity is None or sides.invoiced_quantity < 0 or sides.invoiced_quantity == sides.ours_quantity:
         return ""
     if not _is_priced(sides, known):
         return ""
@@ -308,7 +365,18 @@ _SINGLE_RULES: Final[tuple[tuple[BreakKind, Rule], ...]] = (
     (BreakKind.UNBILLED_FAILED, _unbilled_failed),
     (BreakKind.CURRENCY, _in_another_currency),
     (BreakKind.FORMAT, _in_a_strange_format),
+    (BreakKind.CREDIT_OR_COMMITMENT, _given_back),
     (BreakKind.MISSING_RECEIPT, _missing_receipt),
     (BreakKind.MISSING_INVOICE, _missing_invoice),
+    (BreakKind.QUANTITY, _quantity),
+)
+# Those that compare an amount with another, which printing has cut short.
+_AMOUNT_RULES: Final[tuple[tuple[BreakKind, Rule], ...]] = (
+    (BreakKind.DUPLICATE_RECEIPT, _duplicate_receipt),
+    (BreakKind.DUPLICATE_INVOICE_LINE, _duplicate_line),
+    (BreakKind.TIER, _tier),
+    (BreakKind.CONTEXT_TIER, _context_tier),
+    (BreakKind.PRICE_VERSION, _price_version),
+    (BreakKind.UNBILLED_FAILED, _unbilled_failed),
     (BreakKind.QUANTITY, _quantity),
 )

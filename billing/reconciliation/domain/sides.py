@@ -100,6 +100,8 @@ class Known:
     # One unit of the last decimal that the bill prints.
     minor_unit_pico_usd: int = 1
     rounding_total_max_pico_usd: int = 10**12
+    # Amounts are compared as the bill prints them.
+    is_as_printed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

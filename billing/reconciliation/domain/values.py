@@ -10,7 +10,8 @@ from typing import Any, Final
 
 # 64 bits of pico-USD hold 9.2 million USD; a line of more is a mistake, or not in dollars.
 AMOUNT_MAX: Final = Decimal(9_000_000)
-QUANTITY_MAX: Final = 2**62
+# So that a month of them adds up within 64 bits.
+QUANTITY_MAX: Final = 10**15
 PICO_DECIMALS: Final = 12
 RAW_MAX_CHARACTERS: Final = 4_000
 _YEARS: Final = range(2015, 2101)

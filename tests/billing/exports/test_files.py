@@ -14,15 +14,17 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from beancount import loader
+from django.db import connection
 from django.db.models import Sum
 
 from accounts.models import Organisation, User
 from billing.adjustments.models import AdjustmentKind
 from billing.adjustments.services import AdjustmentWish, request_adjustment
 from billing.books.selectors import account_statement
-from billing.exports.columns import csv_lines
+from billing.exports.columns import ColumnKind, csv_lines
 from billing.exports.focus_rules import RULES, RuleBroken, check_row
 from billing.exports.models import Export
+from billing.exports.writing import _csv_sql
 from billing.models import LedgerAccount, LedgerLeg, Receipt
 from billing.reconciliation.models import Break, ProviderInvoice
 from billing.services.exports import ExportWish, create_export
@@ -62,14 +64,27 @@ def test_228_numbers_stay_numbers_and_texts_are_guarded() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-5", "@x", "\tx", "\rx", "\nx", "x=1", "", "'", 'a"b,c', "é\u2028"])
-def test_postgresqls_guard_is_ours(customer: Organisation, text: str) -> None:
-    request = settlement(customer, f"b{text}", usage("a", 1), settled_at=FIRST)
-    receipt = settle_batch(request)
-    (row,) = [row for row in table(exported(customer, "receipts", "csv")) if row["receipt_id"] == receipt.public_id]
-    assert row["batch_id"] == text_cell(f"b{text}")
+# A spreadsheet could take each for a formula; the signs in full width are what some keyboards write.
+FORMULAS = (
+    "=1+1", "+1", "-5", "@x", "\t=x", "\tx", "\rx", "\nx", " =1+1", "\u00a0 =1", "\ufeff=1", "\u200b@x", "\u3000+1",
+    "\uff1d1+1", "\uff0b1", "\uff0d1", "\uff20x", " \uff1d1", '"=1+1"', "'=1", "\x01=1", "\x0b=1", "\x85=1",
+    '=HYPERLINK("http://x","y")', "=a\n,b",
+)  # fmt: skip
+TEXTS = ("x=1", "", "'", 'a"b,c', "é\u2028", "a\n=1", "a -1", "gpt-4o", " x", "1-2", "\u22121")
+
+
+@pytest.mark.parametrize("text", [*FORMULAS, *TEXTS])
+def test_a_text_that_looks_like_a_formula_is_guarded_and_reads_back_whole(text: str) -> None:
     own = csv.reader(io.StringIO(csv_lines([[text]]).decode(), newline=""))
-    assert (next(own, [""]) or [""])[0] == text_cell(text)
+    assert (next(own, [""]) or [""])[0] == (f"'{text}" if text in FORMULAS else text)
+
+
+def test_postgresqls_guard_is_ours(db: None) -> None:
+    guarded = f"SELECT {_csv_sql(ColumnKind.TEXT, '%(text)s::text')}"
+    with connection.cursor() as cursor:
+        for text in (*FORMULAS, *TEXTS):
+            cursor.execute(guarded, {"text": text})
+            assert cursor.fetchone() == (text_cell(text),)
 
 
 def test_44_a_statement_guards_references_and_leaves_amounts_alone(customer: Organisation) -> None:

@@ -97,4 +97,6 @@ def test_every_difference_gets_exactly_one_name(compared: list[Sides], minor: in
         assert each.said
         if each.kind is BreakKind.TIME_BOUNDARY:
             run = [sides for sides in compared if sides.place in each.cause]
-            assert sum(sides.difference_pico_usd for sides in run) == 0
+            lines = sum(max(1, sides.invoiced_line_count) for sides in run)
+            # Of a bill that prints every pico-USD nothing may be left.
+            assert abs(sum(sides.difference_pico_usd for sides in run)) <= (minor * lines if minor > 1 else 0)
