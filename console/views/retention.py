@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from accounts.models import StaffRole, User
 from accounts.pages import staff_page
 from accounts.services.kept_calls import KEPT_FOR
+from console.kept import kept_now
 from ground import clock
 from ground.retention_record import Kept, removed_by_day, removed_in_all
 from routing.services.quotes import PAYLOAD_KEPT_AFTER_EXPIRY
@@ -31,15 +32,16 @@ _WORDS: Final = {
 @require_safe
 @staff_page(StaffRole.OPERATOR, StaffRole.SUPPORT)
 def retention_page(request: HttpRequest, _user: User) -> HttpResponse:
-    """Show each kind with how long it is kept and by what, its last sweep, and the removals of 30 days by day."""
+    """Show each kind: how long it is kept, what is there, its last sweep, and the removals of 30 days by day."""
     at = clock.now()
-    removed = removed_in_all(at, _DAYS)
+    removed, now = removed_in_all(at, _DAYS), kept_now()
     context = {
         "active_nav": "retention",
         "at": at,
         "day_count": _DAYS,
         "kinds": [
-            {"word": word, "kept": _kept_for(kind), "removed": removed.get(kind)} for kind, word in _WORDS.items()
+            {"word": word, "kept": _kept_for(kind), "now": now[kind], "removed": removed.get(kind)}
+            for kind, word in _WORDS.items()
         ],
         "days": [{"word": _WORDS[each.kind], "removed": each} for each in removed_by_day(at, _DAYS)],
     }

@@ -70,9 +70,11 @@ def sweep_payloads() -> bool:
         delete_blob(placement_name(quote_id))
         with transaction.atomic():
             quote = Quote.objects.filter(public_id=quote_id, created_at=created_at, payload_kept_until__isnull=False)
-            retention_record.add(Kept.PAYLOADS, quote.update(payload_kept_until=None))
+            sizes = list(quote.select_for_update().values_list("body_size_bytes", flat=True))
+            quote.update(payload_kept_until=None)
+            retention_record.add(Kept.PAYLOADS, len(sizes), size_bytes=sum(sizes))
     if not found:
-        retention_record.add(Kept.PAYLOADS, 0)
+        retention_record.add(Kept.PAYLOADS, 0, size_bytes=0)
     return len(found) == _FILES_PER_TURN
 
 

@@ -9,6 +9,7 @@ import pytest
 from django.core.files.storage import default_storage
 from django.db import OperationalError, connection
 
+from console.kept import KeptNow, kept_now
 from ground import clock as the_clock
 from ground.blobs import BlobWriter, write_small
 from ground.ids import new_public_id
@@ -51,7 +52,7 @@ def test_a_deleted_files_bytes_go_with_the_next_sweep(tenant: Tenant) -> None:
 
 
 def test_the_clock_keeps_a_record_that_counts_each_removal_once(tenant: Tenant, clock: Clock) -> None:
-    clock.freeze(the_clock.now())
+    clock.freeze(the_clock.now().replace(microsecond=0))
     first = the_clock.now().date()
     for content in (b"{}", b"12345"):
         delete_file(organisation=tenant.organisation, public_id=stored(tenant, content).public_id)
@@ -64,12 +65,19 @@ def test_the_clock_keeps_a_record_that_counts_each_removal_once(tenant: Tenant, 
     sweep_payloads()
     at = the_clock.now()
     assert removed_by_day(at, 30) == [
-        RemovedOnDay(kind=Kept.PAYLOADS, day=first + timedelta(days=1), count=1, size_bytes=None),
+        RemovedOnDay(kind=Kept.PAYLOADS, day=first + timedelta(days=1), count=1, size_bytes=len(ROWS)),
         RemovedOnDay(kind=Kept.FILES, day=first, count=2, size_bytes=7),
     ]
     assert removed_in_all(at, 1)[Kept.FILES] == Removed(kind=Kept.FILES, count=0, size_bytes=0, last_ran_at=at)
     page = words_of(signed_in(scenes.staff()).get("/ops/retention/"))
     assert "Requests of quotes 1 h" in page
+    assert (kept_now()[Kept.PAYLOADS].count, kept_now()[Kept.FILES].count) == (0, 0)
+    quoted(tenant)
+    stored(tenant, b"{} ")
+    clock.advance(minutes=5)
+    now = kept_now()
+    assert now[Kept.PAYLOADS] == KeptNow(count=1, oldest_at=at, size_bytes=len(ROWS))
+    assert now[Kept.FILES] == KeptNow(count=1, oldest_at=at, size_bytes=3)
     assert f"{first:%Y} Uploaded files 2 7 bytes" in page
 
 
