@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -19,7 +19,7 @@ from catalog.forms import LaneFilterForm, LaneRotateForm
 from catalog.selectors import LaneDetail, LaneOverview, catalog_versions, lane_detail, lanes_overview, provider_names
 from catalog.services.rotation import rotate_lane
 from ground import clock
-from ground.errors import InvalidRequest, NotFound
+from ground.errors import InvalidRequest
 
 POLL_SECONDS = 5
 _WORDS = {Rotation.IN: "in rotation", Rotation.DRAIN: "draining", Rotation.OUT: "out of rotation"}
@@ -52,10 +52,7 @@ def lane_list(request: HttpRequest, user: User) -> HttpResponse:
 @staff_page(StaffRole.OPERATOR)
 def lane_rotate(request: HttpRequest, user: User, model_slug: str, lane_id: str) -> HttpResponse:
     """Ask for a new rotation and its reason, and set it. Alone: the content of ``dialog``."""
-    try:
-        detail = lane_detail(model_slug, lane_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    detail = lane_detail(model_slug, lane_id)
     if request.method == "POST":
         form = LaneRotateForm(request.POST, overview=detail.overview)
         if form.is_valid():

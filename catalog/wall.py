@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
@@ -22,7 +22,6 @@ from catalog.selectors import LaneDetail, catalog_versions, lane_detail, provide
 from catalog.views import may_rotate
 from ground import clock
 from ground.charts import Axis, Chart, Series, line_chart
-from ground.errors import NotFound
 
 _REGION = "wall"
 _POLL_SECONDS = 15
@@ -57,10 +56,7 @@ def wall(request: HttpRequest, _user: User) -> HttpResponse:
 @staff_page(*_READERS)
 def lane_page(request: HttpRequest, user: User, model_slug: str, lane_id: str) -> HttpResponse:
     """Show one lane: its health over a span, rates, and why its rotation changed."""
-    try:
-        detail = lane_detail(model_slug, lane_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    detail = lane_detail(model_slug, lane_id)
     chosen = request.GET.get("range", "24h")
     if chosen not in _SPANS:
         chosen = "24h"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -17,7 +17,7 @@ from accounts.pages import region_asked_for, role_page, viewer_of
 from accounts.selectors import KeyPage, KeyState, api_key_by_id, api_key_page, key_state
 from accounts.services.organisations import create_api_key, revoke_api_key
 from ground import clock
-from ground.errors import InvalidRequest, NotFound
+from ground.errors import InvalidRequest
 
 READERS = (MemberRole.ADMIN, MemberRole.DEVELOPER)
 _DIALOG = "dialog"
@@ -98,10 +98,7 @@ def key_new(request: HttpRequest, membership: Membership) -> HttpResponse:
 @role_page(MemberRole.ADMIN)
 def key_revoke(request: HttpRequest, membership: Membership, key_id: str) -> HttpResponse:
     """Say what a revocation ends, and revoke."""
-    try:
-        key = api_key_by_id(membership.organisation, key_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    key = api_key_by_id(membership.organisation, key_id)
     is_dialog = region_asked_for(request) == _DIALOG
     if request.method == "POST":
         revoke_api_key(organisation=key.organisation, public_id=key_id, at=clock.now())

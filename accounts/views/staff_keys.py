@@ -18,7 +18,7 @@ from accounts.selectors import KeyState, key_state, staff_key_by_id, staff_key_p
 from accounts.services.staff_keys import create_staff_key, may_revoke, revoke_staff_key
 from accounts.views.keys import TONES
 from ground import clock
-from ground.errors import LanehouseError, NotFound
+from ground.errors import LanehouseError
 
 _NAV = "staff-keys"
 
@@ -31,12 +31,9 @@ def staff_key_list(request: HttpRequest, user: User) -> HttpResponse:
     page: list[StaffKey] = []
     has_more = False
     if form.is_valid():
-        try:
-            page, has_more = staff_key_page(
-                after=request.GET.get("after") or None, limit=ROWS_PER_PAGE, **form.cleaned_data
-            )
-        except NotFound as error:
-            raise Http404(error.message) from error
+        page, has_more = staff_key_page(
+            after=request.GET.get("after") or None, limit=ROWS_PER_PAGE, **form.cleaned_data
+        )
     return show_list(
         request,
         ListPage(
@@ -108,15 +105,12 @@ def staff_key_new(request: HttpRequest, user: User) -> HttpResponse:
 @staff_page(StaffRole.FINANCE)
 def staff_key_revoke(request: HttpRequest, user: User, key_id: str) -> HttpResponse:
     """Say what a revocation ends, and revoke: one's own, or any as a superadmin."""
-    try:
-        key = staff_key_by_id(key_id)
-        if not may_revoke(key, user):
-            raise Http404("This key is somebody else's.")
-        if request.method == "POST":
-            revoke_staff_key(key_id, by=user, at=clock.now())
-            return done(request, reverse("accounts:staff-key-list"), f"The key {key.name} was revoked.")
-    except NotFound as error:
-        raise Http404(error.message) from error
+    key = staff_key_by_id(key_id)
+    if not may_revoke(key, user):
+        raise Http404("This key is somebody else's.")
+    if request.method == "POST":
+        revoke_staff_key(key_id, by=user, at=clock.now())
+        return done(request, reverse("accounts:staff-key-list"), f"The key {key.name} was revoked.")
     action = Action(
         title="Revoke the staff key",
         submit="Revoke key",

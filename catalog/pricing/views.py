@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from django.core.files.uploadedfile import UploadedFile
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -81,15 +81,12 @@ def draft_list(request: HttpRequest, user: User) -> HttpResponse:
     page: list[RateDraft] = []
     has_more = False
     if form.is_valid():
-        try:
-            page, has_more = draft_page(
-                after=request.GET.get("after") or None,
-                limit=ROWS_PER_PAGE,
-                text=form.cleaned_data["text"],
-                state=form.cleaned_data["state"],
-            )
-        except NotFound as error:
-            raise Http404(error.message) from error
+        page, has_more = draft_page(
+            after=request.GET.get("after") or None,
+            limit=ROWS_PER_PAGE,
+            text=form.cleaned_data["text"],
+            state=form.cleaned_data["state"],
+        )
     return show_list(
         request,
         ListPage(
@@ -224,7 +221,4 @@ def _cursor(row: RateRow) -> str:
 
 
 def _found(draft_id: str) -> RateDraft:
-    try:
-        return draft_by_id(draft_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    return draft_by_id(draft_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 from django_htmx.http import trigger_client_event
@@ -15,7 +15,6 @@ from accounts.zones import zone_of
 from billing.selectors import receipt_for_batch
 from billing.views.shown import line_rows, may_read_a_receipt
 from ground import clock
-from ground.errors import NotFound
 from routing.batch_rows import results_are_gone
 from routing.forms import BatchFilterForm
 from routing.models import Batch, BatchStatus, SubLane
@@ -46,15 +45,12 @@ def batch_list(request: HttpRequest, membership: Membership) -> HttpResponse:
     form = BatchFilterForm(request.GET)
     page = BatchPage(batches=(), has_more=False)
     if form.is_valid():
-        try:
-            page = batch_page(
-                organisation=membership.organisation,
-                after=request.GET.get("after") or None,
-                limit=ROWS_PER_PAGE,
-                chosen=form.wanted(zone_of(request, membership.organisation)),
-            )
-        except NotFound as error:
-            raise Http404(error.message) from error
+        page = batch_page(
+            organisation=membership.organisation,
+            after=request.GET.get("after") or None,
+            limit=ROWS_PER_PAGE,
+            chosen=form.wanted(zone_of(request, membership.organisation)),
+        )
     sub_lanes = sub_lanes_of_batches(page.batches)
     rows = [list_row(batch, sub_lanes[batch.pk]) for batch in page.batches]
     frame = list_frame(request, form, page, rows)
@@ -74,10 +70,7 @@ def batch_list(request: HttpRequest, membership: Membership) -> HttpResponse:
 @member_page
 def batch_detail(request: HttpRequest, membership: Membership, batch_id: str) -> HttpResponse:
     """Show one batch. Alone: the region ``batch``, which asks again until the batch has ended (204: nothing moved)."""
-    try:
-        batch = batch_by_id(organisation=membership.organisation, public_id=batch_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    batch = batch_by_id(organisation=membership.organisation, public_id=batch_id)
     sub_lanes = sub_lanes_of(batch)
     poll = poll_of(batch, sub_lanes, clock.now())
     is_region = region_asked_for(request) == _REGION

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
@@ -14,7 +14,7 @@ from django_htmx.http import HttpResponseClientRefresh
 from accounts.models import MemberRole, Membership, StaffRole, User
 from accounts.pages import region_asked_for, role_page, staff_page
 from billing.domain.money import round_pico_to_micro
-from ground.errors import InvalidRequest, NotFound
+from ground.errors import InvalidRequest
 from routing.models import Batch, BatchStatus
 from routing.oversight import any_batch_by_id
 from routing.selectors import batch_by_id, collected_charge_by_group
@@ -35,10 +35,7 @@ def may_cancel(role: str, batch: Batch) -> bool:
 @role_page(MemberRole.ADMIN, MemberRole.DEVELOPER)
 def batch_cancel(request: HttpRequest, membership: Membership, batch_id: str) -> HttpResponse:
     """Say what a cancel leaves to pay, and cancel. Alone: the content of ``dialog``."""
-    try:
-        batch = batch_by_id(organisation=membership.organisation, public_id=batch_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    batch = batch_by_id(organisation=membership.organisation, public_id=batch_id)
     back = {"active_nav": "batches", "batch_url": reverse("routing:batch-detail", args=[batch_id])}
     return _cancel(request, batch, back)
 
@@ -47,10 +44,7 @@ def batch_cancel(request: HttpRequest, membership: Membership, batch_id: str) ->
 @staff_page(StaffRole.OPERATOR)
 def any_batch_cancel(request: HttpRequest, _user: User, batch_id: str) -> HttpResponse:
     """Do the same for a customer."""
-    try:
-        batch = any_batch_by_id(batch_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    batch = any_batch_by_id(batch_id)
     back = {"active_nav": "any-batches", "batch_url": reverse("routing:any-batch-detail", args=[batch_id])}
     return _cancel(request, batch, back | {"customer_name": batch.organisation.name})
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
@@ -14,7 +14,7 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from accounts.models import StaffRole, User
 from accounts.pages import region_asked_for, staff_page
-from ground.errors import InvalidRequest, NotFound
+from ground.errors import InvalidRequest
 from routing.forms import UnclearJobForm
 from routing.models import ProviderJob, UnclearChoice
 from routing.oversight import any_job_by_token
@@ -32,10 +32,7 @@ _SAID = {
 @staff_page(StaffRole.OPERATOR)
 def unclear_job_decide(request: HttpRequest, user: User, token: str) -> HttpResponse:
     """Show what is known of an unclear job, and take the decision. Alone: the content of ``dialog``."""
-    try:
-        job = any_job_by_token(token)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    job = any_job_by_token(token)
     is_dialog = region_asked_for(request) == _DIALOG
     batch_url = reverse("routing:any-batch-detail", args=[job.batch.public_id])
     form = UnclearJobForm(request.POST if request.method == "POST" else None, job=job)

@@ -77,7 +77,4 @@ def batch_file(request: HttpRequest, membership: Membership, batch_id: str, kind
 
 
 def _found(membership: Membership, batch_id: str) -> Batch:
-    try:
-        return batch_by_id(organisation=membership.organisation, public_id=batch_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    return batch_by_id(organisation=membership.organisation, public_id=batch_id)

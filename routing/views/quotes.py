@@ -45,17 +45,14 @@ def quote_list(request: HttpRequest, membership: Membership) -> HttpResponse:
     page = QuotePage(quotes=(), has_more=False)
     after = request.GET.get("after") or ""
     if form.is_valid():
-        try:
-            page = quote_page(
-                organisation=membership.organisation,
-                after=after or None,
-                limit=ROWS_PER_PAGE,
-                state=form.cleaned_data["state"],
-                text=form.cleaned_data["text"],
-                span=form.span(zone_of(request, membership.organisation)),
-            )
-        except NotFound as error:
-            raise Http404(error.message) from error
+        page = quote_page(
+            organisation=membership.organisation,
+            after=after or None,
+            limit=ROWS_PER_PAGE,
+            state=form.cleaned_data["state"],
+            text=form.cleaned_data["text"],
+            span=form.span(zone_of(request, membership.organisation)),
+        )
     chosen = form.chosen()
     kept = {name: value for name, value in chosen.items() if name != "state"}
     context = {
@@ -164,10 +161,7 @@ def batch_retry(request: HttpRequest, membership: Membership, batch_id: str) -> 
 
 
 def _found(membership: Membership, quote_id: str) -> Quote:
-    try:
-        return quote_by_id(organisation=membership.organisation, public_id=quote_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    return quote_by_id(organisation=membership.organisation, public_id=quote_id)
 
 
 def _detail(membership: Membership, quote: Quote) -> dict[str, Any]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from accounts.models import MemberRole, Membership
 from accounts.pages import region_asked_for, role_page
-from ground.errors import NotFound
 from routing.batch_rows import FAILED, OPEN, SUCCEEDED, RowPage, codes_of, row_page, whole_row
 from routing.forms import ROW_OUTCOME_WORDS, RowFilterForm
 from routing.models import Batch
@@ -56,10 +55,7 @@ def batch_requests(request: HttpRequest, membership: Membership, batch_id: str) 
 def batch_request(request: HttpRequest, membership: Membership, batch_id: str, row: int) -> HttpResponse:
     """Show one row: what was asked beside what came back."""
     batch = _found(membership, batch_id)
-    try:
-        found = whole_row(batch, row)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    found = whole_row(batch, row)
     context = _head(batch) | {
         "title": f"Request {row:,} of {shown.batch_name(batch)}",
         "entry": found.entry,
@@ -72,10 +68,7 @@ def batch_request(request: HttpRequest, membership: Membership, batch_id: str, r
 
 
 def _found(membership: Membership, batch_id: str) -> Batch:
-    try:
-        return batch_by_id(organisation=membership.organisation, public_id=batch_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    return batch_by_id(organisation=membership.organisation, public_id=batch_id)
 
 
 def _head(batch: Batch) -> dict[str, Any]:

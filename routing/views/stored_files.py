@@ -42,15 +42,12 @@ def file_list(request: HttpRequest, membership: Membership) -> HttpResponse:
     page = ListedFiles(files=(), has_more=False)
     after = request.GET.get("after") or ""
     if form.is_valid():
-        try:
-            page = listed_file_page(
-                membership.organisation,
-                after=after or None,
-                limit=ROWS_PER_PAGE,
-                chosen=form.wanted(zone_of(request, membership.organisation)),
-            )
-        except NotFound as error:
-            raise Http404(error.message) from error
+        page = listed_file_page(
+            membership.organisation,
+            after=after or None,
+            limit=ROWS_PER_PAGE,
+            chosen=form.wanted(zone_of(request, membership.organisation)),
+        )
     chosen = form.chosen()
     kept = {name: value for name, value in chosen.items() if name != "state"}
     context = {
@@ -117,10 +114,7 @@ def file_delete(request: HttpRequest, membership: Membership, file_id: str) -> H
 @role_page(MemberRole.ADMIN, MemberRole.DEVELOPER)
 def batch_files_delete(request: HttpRequest, membership: Membership, batch_id: str) -> HttpResponse:
     """Say what goes with the files of a batch and what stays, and delete them. Alone: the content of ``dialog``."""
-    try:
-        batch = batch_by_id(organisation=membership.organisation, public_id=batch_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    batch = batch_by_id(organisation=membership.organisation, public_id=batch_id)
     is_dialog = region_asked_for(request) == _DIALOG
     if request.method != "POST":
         context = {
@@ -144,10 +138,7 @@ def batch_files_delete(request: HttpRequest, membership: Membership, batch_id: s
 
 
 def _facts(membership: Membership, file_id: str) -> dict[str, Any]:
-    try:
-        facts = file_facts(membership.organisation, file_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    facts = file_facts(membership.organisation, file_id)
     return {
         "active_nav": "files",
         **_row(facts.listed),

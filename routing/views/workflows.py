@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import MemberRole, Membership, User
 from accounts.pages import member_page, role_page
-from ground.errors import InvalidRequest, NotFound
+from ground.errors import InvalidRequest
 from routing.models import WorkflowVersion
 from routing.services.workflows import Author, archive_workflow, create_workflow, update_workflow
 from routing.workflow_form import FIELD_OF, WorkflowForm, shown_in_form
@@ -113,10 +113,7 @@ def _form(request: HttpRequest, form: WorkflowForm, *, title: str, submit: str, 
 
 
 def _found(membership: Membership, workflow_id: str) -> WorkflowVersion:
-    try:
-        found = workflow_version(membership.organisation, workflow_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    found = workflow_version(membership.organisation, workflow_id)
     if found.workflow.public_id != workflow_id:
         # A page has one address.
         raise Http404

@@ -46,10 +46,7 @@ def delivery_list(request: HttpRequest, membership: Membership) -> HttpResponse:
         event_type=filters.get("event_type", ""),
     )
     after = request.GET.get("after") or None
-    try:
-        page, has_more = selectors.page_of(organisation, found, after=after, limit=_ROWS_PER_PAGE)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    page, has_more = selectors.page_of(organisation, found, after=after, limit=_ROWS_PER_PAGE)
     context = {
         "active_nav": "webhooks",
         "form": form,
@@ -96,10 +93,7 @@ def delivery_resend(request: HttpRequest, membership: Membership, delivery_id: s
 
 
 def _found(membership: Membership, delivery_id: str) -> Delivery:
-    try:
-        return selectors.delivery_by_id(membership.organisation, delivery_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    return selectors.delivery_by_id(membership.organisation, delivery_id)
 
 
 def _detail(delivery: Delivery) -> dict[str, Any]:

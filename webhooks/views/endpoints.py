@@ -136,10 +136,7 @@ def endpoint_delete(request: HttpRequest, membership: Membership, endpoint_id: s
 def endpoint_state(request: HttpRequest, membership: Membership, endpoint_id: str) -> HttpResponse:
     """Switch an endpoint on or off."""
     is_enabled = request.POST.get("state") == EndpointState.ENABLED
-    try:
-        endpoint = endpoints.update_endpoint(membership.organisation, endpoint_id, is_enabled=is_enabled)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    endpoint = endpoints.update_endpoint(membership.organisation, endpoint_id, is_enabled=is_enabled)
     words = "The endpoint is on again: what waited is being sent." if is_enabled else "The endpoint is off."
     return _changed(request, endpoint, words)
 
@@ -169,10 +166,7 @@ class _Dialog:
 
 
 def _found(membership: Membership, endpoint_id: str) -> Endpoint:
-    try:
-        return selectors.endpoint_by_id(membership.organisation, endpoint_id)
-    except NotFound as error:
-        raise Http404(error.message) from error
+    return selectors.endpoint_by_id(membership.organisation, endpoint_id)
 
 
 def _detail(endpoint: Endpoint) -> dict[str, Any]:
