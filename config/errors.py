@@ -12,6 +12,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.request import UnreadablePostError
+from django.urls import reverse
 from ninja.errors import HttpError, ValidationError
 
 from config.limits import say_refused
@@ -58,8 +59,9 @@ def status_of(error: errors.LanehouseError) -> int:
 
 
 def envelope(error: errors.LanehouseError, status: int) -> dict[str, Any]:
-    """Give the standard body: OpenAI's four members, then ours."""
-    return {"error": errors.members_of(error, _TYPE.get(status, errors.INVALID_REQUEST_TYPE))}
+    """Give the standard body: OpenAI's four members, then ours; ``doc_url`` leads to what the code means."""
+    members = errors.members_of(error, _TYPE.get(status, errors.INVALID_REQUEST_TYPE))
+    return {"error": {**members, "doc_url": f"{reverse('console:docs-page', args=['errors'])}#{error.code}"}}
 
 
 def answer(error: errors.LanehouseError, *, status: int | None = None) -> HttpResponse:

@@ -41,6 +41,7 @@ class ErrorBodyOut(Schema):
     """OpenAI's four members; for a file with wrong rows also the first error's place and up to 100 errors.
 
     Where no lane can take the rows of a model: the first such model, and each lane of each such model with its reason.
+    `doc_url` is where the documentation, on this server, says what the code means and what to do.
     A refused accept has a new `quote` where there can be one; a refusal for credit or for room has its figures.
     """
 
@@ -48,6 +49,7 @@ class ErrorBodyOut(Schema):
     type: str
     param: str | None
     code: str
+    doc_url: str | None = None
     row: int | None = None
     line: int | None = None
     custom_id: str | None = None

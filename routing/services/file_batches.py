@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 import orjson
 from django.conf import settings
@@ -16,14 +17,17 @@ from accounts.selectors import DATABASE_NOW, Caller
 from accounts.services.limits import take_accept
 from catalog.domain.records import Endpoint
 from ground import clock
+from ground.blobs import open_blob
 from ground.errors import InvalidRequest, PaymentRequired
 from ground.fault_points import FaultPoint, reach
 from ground.ids import created_at_of, new_public_id
 from ground.leases import Lease, claim, moving_on, unless_lost
 from ground.wake import wake
 from routing.domain.pins import BatchPlan
+from routing.domain.refusal import ROW_ERRORS_MAX_COUNT
 from routing.domain.scoring import WorkflowProfile
 from routing.models import Batch, BatchStatus, Quote, QuoteStatus
+from routing.payloads import payload_name
 from routing.selectors import quote_by_id
 from routing.services.batches import AcceptedBatch, begin_batch, seconds_of
 from routing.services.file_quotes import request_quote, uploaded_file
@@ -34,6 +38,7 @@ from routing.services.quotes_by_file import take_quote
 from routing.workflows import DEFAULT_WORKFLOW
 
 Errors = list[dict[str, Any]]
+_JSON_BLANKS: Final = b" \t\r\n"
 # The first half of the key of the lock that lets calls with one body follow one another.
 _LOCK_CLASS = 0x62617463
 
@@ -184,8 +189,9 @@ def _errors_of(batch: Batch, quote: Quote) -> Errors:
         error = orjson.loads(bytes(quote.answer))
         return [_error(**_named(each)) for each in error.get("errors") or [error]]
     if quote.endpoint != batch.endpoint:
-        # The file was being priced already when the batch said where its rows go.
-        return [_error("url_mismatch", f"The rows go to {quote.endpoint}, but the batch to {batch.endpoint}.", "url")]
+        # The file was being priced already when the batch said where its rows go: every row goes elsewhere.
+        message = f"url is {quote.endpoint}, but the batch goes to {batch.endpoint}."
+        return [_error("url_mismatch", message, "url", line) for line in _first_lines(quote)]
     if batch.organisation.billing_blocked_at is not None:
         return [_error("billing_blocked", "The account is blocked for billing. Nothing was held.")]
     try:
@@ -195,6 +201,13 @@ def _errors_of(batch: Batch, quote: Quote) -> Errors:
     except InvalidRequest as refused:
         return [_error(refused.code, refused.message)]
     return []
+
+
+def _first_lines(quote: Quote) -> list[int]:
+    """Give the physical lines of the first rows of a quote's file, as many as a refusal lists."""
+    with open_blob(payload_name(quote.public_id)) as blob:
+        lines = enumerate(iter(blob.readline, b""), start=1)
+        return list(islice((number for number, line in lines if line.strip(_JSON_BLANKS)), ROW_ERRORS_MAX_COUNT))
 
 
 def _named(error: Mapping[str, Any]) -> dict[str, Any]:

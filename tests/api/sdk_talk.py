@@ -194,7 +194,7 @@ def refusals(client: openai.OpenAI, base_url: str) -> dict[str, Any]:
 
 
 def refused(call: Callable[[], object]) -> list[Any]:
-    """Give the class, status, code and parameter of a refusal, and whether it names its request and says something."""
+    """Give class, status, code and parameter of a refusal, and whether it names its request, and says and leads on."""
     try:
         call()
     except openai.APIStatusError as error:
@@ -203,9 +203,14 @@ def refused(call: Callable[[], object]) -> list[Any]:
             error.status_code,
             error.code,
             error.param,
-            bool(error.request_id) and bool(error.message),
+            bool(error.request_id) and bool(error.message) and _leads_to_documentation(error),
         ]
     return ["no refusal"]
+
+
+def _leads_to_documentation(error: openai.APIStatusError) -> bool:
+    body: Any = error.body
+    return bool(body["doc_url"] == f"/docs/errors#{error.code}")
 
 
 def retries(base_url: str, api_key: str) -> dict[str, Any]:

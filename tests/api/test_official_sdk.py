@@ -187,6 +187,7 @@ def test_a_refused_file_is_a_bad_request_with_code_and_request_id(sdk: openai.Op
     assert caught.value.request_id is not None
     assert caught.value.request_id.startswith("req_")
     assert isinstance(caught.value.body, dict)
+    assert caught.value.body["doc_url"] == "/docs/errors#duplicate_custom_id"
     assert caught.value.body["duplicates"] == [{"custom_id": "a", "count": 2, "rows": [0, 1], "lines": [1, 2]}]
 
 
