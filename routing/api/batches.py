@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 from itertools import chain
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
-from ninja import Router
+from ninja import Query, Router
 
 from accounts.selectors import Caller
 from billing.schemas import ReceiptAnswer
@@ -24,6 +25,7 @@ from routing.domain.jsonl.checks import ENDPOINTS
 from routing.domain.scoring import WorkflowProfile
 from routing.file_schemas import FilesDeletedOut
 from routing.models import Batch, BatchStatus, StoredFile, SubLane
+from routing.retried_rows import UndoneChoice
 from routing.schemas import BatchCreate, BatchListOut, BatchOut, UnpricedQuoteOut
 from routing.selectors import (
     PAGE_DEFAULT,
@@ -45,6 +47,18 @@ from routing.workflows import workflow_named
 
 router = Router(tags=["batches"])
 _WINDOW = "24h"
+
+
+class UndoneOutcome(StrEnum):
+    """How a row ended that may be done again."""
+
+    FAILED = "failed"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+
+_Codes = Annotated[list[str] | None, Query(max_length=20)]
+_Outcomes = Annotated[list[UndoneOutcome] | None, Query(max_length=3)]
 
 
 @router.post("", response={200: BatchOut, **errors_of(400, 402, 404, 413, 415)})
@@ -125,15 +139,23 @@ def cancel(request: HttpRequest, batch_id: str) -> HttpResponse:
 
 
 @router.post("/{batch_id}/retry", response={202: UnpricedQuoteOut, **errors_of(400, 404)})
-def retry_batch(request: HttpRequest, batch_id: str, workflow: str | None = None) -> HttpResponse:
+def retry_batch(
+    request: HttpRequest,
+    batch_id: str,
+    workflow: str | None = None,
+    code: _Codes = None,
+    outcome: _Outcomes = None,
+) -> HttpResponse:
     """Ask for a quote of the rows of an ended batch that were not done: those that failed, expired or were cancelled.
 
     It has their lines as they were sent, with the same `custom_id`s, and `retry_of`; when it is `ready` it is accepted
-    as any quote. `workflow` is the batch's own unless another one is named.
+    as any quote. `workflow` is the batch's own unless another one is named. `code` and `outcome`, each also several
+    times, choose rows: those with one of the codes, and with one of the outcomes.
     """
     caller = caller_of(request)
     profile = workflow_named(caller.organisation, workflow) if workflow else None
-    quote = request_retry(caller=caller, public_id=batch_id, workflow=profile)
+    choice = UndoneChoice(codes=tuple(code or ()), outcomes=tuple(each.value for each in outcome or ()))
+    quote = request_retry(caller=caller, public_id=batch_id, workflow=profile, choice=choice)
     response = json_answer(quote_answer(caller, quote), status=202)
     response["Location"] = f"/v1/quotes/{quote.public_id}"
     return response

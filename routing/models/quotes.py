@@ -74,6 +74,9 @@ class FilePricing(Claimable):
     size_bytes = models.PositiveBigIntegerField()
     # How far it has been read.
     read_bytes = models.PositiveBigIntegerField(default=0)
+    # Which rows of another batch are done again; what is empty leaves all.
+    retried_codes = models.JSONField(default=list, blank=True)
+    retried_outcomes = models.JSONField(default=list, blank=True)
     created_at = models.DateTimeField()
 
     class Meta:

@@ -43,7 +43,7 @@ from routing.models import (
 )
 from routing.payloads import payload_name, placement_name, store_placement
 from routing.quote_room import take_quote_room
-from routing.retried_rows import store_undone_rows
+from routing.retried_rows import UndoneChoice, store_undone_rows
 from routing.selectors import file_by_id
 from routing.services.quotes import PAYLOAD_KEPT_AFTER_EXPIRY, frozen_answer, quote_settings
 
@@ -123,6 +123,7 @@ def begin_pricing(
     size_bytes: int,
     stored: StoredFile | None = None,
     retry_of: str = "",
+    choice: UndoneChoice | None = None,
 ) -> Quote:
     """Make a pending quote and the pricing that is due; its payload is an uploaded file, or made of another batch.
 
@@ -155,6 +156,8 @@ def begin_pricing(
         organisation=caller.organisation,
         endpoint=quote.endpoint,
         size_bytes=size_bytes,
+        retried_codes=list(choice.codes) if choice else [],
+        retried_outcomes=list(choice.outcomes) if choice else [],
         created_at=at,
         due_at=at,
     )
@@ -226,7 +229,7 @@ def _store_payload(lease: Lease, pricing: FilePricing, quote: Quote) -> int:
     before (:mod:`routing.services.retention`).
     """
     if quote.retry_of:
-        return _store_retried(lease, quote)
+        return _store_retried(lease, pricing, quote)
     try:
         return size_of_blob(payload_name(quote.public_id))
     except FileNotFoundError:
@@ -241,11 +244,12 @@ def link_to_quote(stored: StoredFile, quote_id: str) -> None:
         link_blob(stored.blob_name, payload_name(quote_id))
 
 
-def _store_retried(lease: Lease, quote: Quote) -> int:
+def _store_retried(lease: Lease, pricing: FilePricing, quote: Quote) -> int:
     """Make the payload of a quote that does another batch's rows again, and give its bytes."""
     origin = Batch.objects.get(public_id=quote.retry_of, organisation_id=quote.organisation_id)
     try:
-        size_bytes = store_undone_rows(origin, quote.public_id, Keeper(lease))
+        choice = UndoneChoice(codes=tuple(pricing.retried_codes), outcomes=tuple(pricing.retried_outcomes))
+        size_bytes = store_undone_rows(origin, choice, quote.public_id, Keeper(lease))
     except FileNotFoundError:
         origin.refresh_from_db()
         if origin.files_deleted_at is None:

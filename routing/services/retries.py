@@ -9,12 +9,21 @@ from routing.domain.pins import BatchPlan
 from routing.domain.scoring import WorkflowProfile
 from routing.models import ENDED_STATUSES, Batch, Quote
 from routing.quote_room import take_quote_room
+from routing.retried_rows import UndoneChoice
 from routing.selectors import batch_by_id, quote_by_id
 from routing.services.file_quotes import begin_pricing
 
+_EVERY_ROW = UndoneChoice()
 
-def request_retry(*, caller: Caller, public_id: str, workflow: WorkflowProfile | None = None) -> Quote:
-    """Ask for the failed, expired and cancelled rows of an ended batch to be priced, under the ids they had.
+
+def request_retry(
+    *,
+    caller: Caller,
+    public_id: str,
+    workflow: WorkflowProfile | None = None,
+    choice: UndoneChoice = _EVERY_ROW,
+) -> Quote:
+    """Ask for rows of an ended batch that failed, expired or were cancelled to be priced, under the ids they had.
 
     The quote is an ordinary one, pending until its rows were read, and says whose rows it does again. Asked twice it is
     two quotes: an offer costs nothing.
@@ -23,17 +32,18 @@ def request_retry(*, caller: Caller, public_id: str, workflow: WorkflowProfile |
         caller: Who asks.
         public_id: The batch.
         workflow: What lanes are judged by; None: what the batch was made under.
+        choice: Which of these rows.
 
     Raises:
         NotFound: The organisation has no such batch.
-        InvalidRequest: It runs, never ran, has no such row, or its files were deleted.
+        InvalidRequest: No row is chosen, or the batch runs, never ran, has no such row, or its files were deleted.
         StoreFull: The organisation's open quotes have no room for it.
     """
     batch = batch_by_id(organisation=caller.organisation, public_id=public_id)
     _check(batch)
     origin = quote_by_id(organisation=caller.organisation, public_id=batch.quote_id)
     # How long the lines are is known when they were read; until then, each is as long as another.
-    size_bytes = max(1, origin.body_size_bytes * batch.failed_count // batch.row_count)
+    size_bytes = max(1, origin.body_size_bytes * _chosen_count(batch, choice) // batch.row_count)
     take_quote_room(caller.organisation, size_bytes)
     return begin_pricing(
         caller,
@@ -41,7 +51,18 @@ def request_retry(*, caller: Caller, public_id: str, workflow: WorkflowProfile |
         endpoint=Endpoint(batch.endpoint),
         size_bytes=size_bytes,
         retry_of=batch.public_id,
+        choice=choice,
     )
+
+
+def _chosen_count(batch: Batch, choice: UndoneChoice) -> int:
+    if choice == _EVERY_ROW:
+        return batch.failed_count
+    count = choice.rows_of(batch).count()
+    if not count:
+        param = "code" if choice.codes else "outcome"
+        raise InvalidRequest("No row of the batch that was not done has that code and outcome.", param=param)
+    return count
 
 
 def can_be_retried(batch: Batch) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,22 @@ def test_the_rows_that_failed_are_priced_and_done_again_under_their_ids(
     # What failed again may be tried again; the first batch is as it was.
     assert retried(api, batch["id"])["retry_of"] == batch["id"]
     assert (api.batch(origin_id)["retry_of"], api.batch(origin_id)["request_counts"]["completed"]) == (None, 2)
+
+
+def test_a_retry_chooses_its_rows_by_code_and_outcome(api: Api, run: Callable[[], None]) -> None:
+    rows = [row("a"), row("b", "[[sim:fail]]"), row("c", "[[sim:context_length]]")]
+    origin_id = api.accept(api.quote(*rows)["id"]).json()["id"]
+    run()
+    chosen = {}
+    for query in ("?code=context_length_exceeded", "?code=provider_error&code=nope&outcome=failed", "?outcome=failed"):
+        quote_id = retried(api, origin_id, query)["id"]
+        assert price_next_file()
+        chosen[query] = [json.loads(line)["custom_id"] for line in payload_of(quote_id).splitlines()]
+    assert list(chosen.values()) == [["c"], ["b"], ["b", "c"]]
+    retry = f"/v1/batches/{origin_id}/retry"
+    error_of(api.post(f"{retry}?code=result_missing", b""), 400, "invalid_value", "code")
+    error_of(api.post(f"{retry}?outcome=expired", b""), 400, "invalid_value", "outcome")
+    error_of(api.post(f"{retry}?outcome=succeeded", b""), 400, "invalid_value", "outcome.0")
 
 
 def test_rows_of_a_cancelled_batch_are_done_again_under_another_workflow(api: Api, run: Callable[[], None]) -> None:
