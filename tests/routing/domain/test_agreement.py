@@ -7,6 +7,7 @@ import hashlib
 import json
 import random
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from typing import Any
 
@@ -361,6 +362,33 @@ def test_a_pass_that_went_wrong_leaves_the_file_to_the_plain_way() -> None:
     lost = _Lost()
     assert isinstance(read_table(body, LIMITS, lost), RowTable)
     assert not lost.is_sound
+
+
+def test_names_that_end_about_a_block_of_16_bytes_read_alike() -> None:
+    for size in (7, 8, 15, 16, 17, 31, 32, 33):
+        for last in ("a", "é", "\\u00e9", '\\"', "\x01"):
+            for name in ("x" * (size - 1) + last, "x" * size):
+                assert_agreement(jsonl(row("FIRST"), row("b")).replace(b"FIRST", name.encode()))
+
+
+def test_damaged_files_in_four_threads_at_once_read_as_they_do_one_by_one() -> None:
+    source, whole = random.Random(16), jsonl(*(row(f"row-{index}", temperature=0.5) for index in range(8)))
+
+    def damaged() -> bytes:
+        body, place = bytearray(whole), source.randrange(len(whole))
+        body[place : place + source.choice((0, 1, 9))] = source.choice((b'"', b"\\", b"\n", b"\xe9", b"{", b"]", b""))
+        return bytes(body)
+
+    def seen(body: bytes) -> tuple[bytes, tuple[str, ...], str] | None:
+        with borrowed_machine() as machine:
+            found = machine.read(body, maximum_rows=50)
+        return None if found is None else (found.columns.tobytes(), found.model_names, repr(found.patterns))
+
+    bodies = [damaged() for _ in range(400)]
+    alone = [*map(seen, bodies)]
+    assert len({*alone}) > 50
+    with ThreadPoolExecutor(4) as threads:
+        assert [*threads.map(seen, bodies)] == alone
 
 
 def test_the_compiled_pass_is_made_of_the_source_beside_it() -> None:
