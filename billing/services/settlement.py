@@ -14,7 +14,7 @@ from billing.domain.rating import RatedBatch, payable_by_account, rate_batch
 from billing.domain.records import SettlementRequest
 from billing.errors import PostingConflict
 from billing.models import Receipt
-from billing.usage.facts import fold_receipt
+from billing.usage.facts import usage_of
 from ground.ids import new_public_id
 
 _log = logging.getLogger(__name__)
@@ -24,13 +24,14 @@ _log = logging.getLogger(__name__)
 def settle_batch(request: SettlementRequest) -> Receipt:
     """Charge a batch, close its holds, post the house's cost, and give its receipt with its lines.
 
-    One round trip does all of it, one more counts it as usage. What the holds do not cover takes what the wallet has
+    One round trip does all of it, and counts it as usage. What the holds do not cover takes what the wallet has
     beside other batches' holds; the rest becomes a receivable. The same request again gives the same receipt.
 
     Raises:
         PostingConflict: The batch was settled before with other figures; its receipt stands.
     """
     rated = rate_batch(request)
+    payables = _payables(request)
     outcome, receipt_id, receivable_micro_usd = call(
         "billing_settle_batch",
         [
@@ -39,20 +40,22 @@ def settle_batch(request: SettlementRequest) -> Receipt:
             new_public_id("rcpt_", request.settled_at),
             settlement_hash(request),
             request.settled_at,
+            request.api_key_id,
             request.estimate_total_micro_usd,
             rated.usage_micro_usd,
             rated.ceiling_credit_micro_usd,
             rated.fee_micro_usd,
-            json.dumps([asdict(line) for line in rated.lines]),
+            json.dumps([{"line_number": number, **asdict(line)} for number, line in enumerate(rated.lines, 1)]),
             json.dumps(_group_charges(rated)),
-            json.dumps(_payables(request)),
+            list(payables),
+            list(payables.values()),
+            json.dumps(usage_of(rated, request.groups)),
         ],
-        "bigint text text bytea timestamptz bigint bigint bigint bigint jsonb jsonb jsonb",
+        "bigint text text bytea timestamptz bigint bigint bigint bigint bigint jsonb jsonb text[] bigint[] jsonb",
     )
     if outcome == "conflict":
         raise PostingConflict(f"Batch {request.batch_public_id} was settled before with other figures.")
     if outcome == "settled":
-        fold_receipt(receipt_id, request)
         _ring(request, rated, receivable_micro_usd)
     return Receipt.objects.prefetch_related("lines").get(pk=receipt_id)
 
@@ -76,11 +79,12 @@ def _group_charges(rated: RatedBatch) -> dict[str, int]:
     return {key: rated.charge_of_group_micro_usd(key) for key in {line.group_key for line in rated.lines}}
 
 
-def _payables(request: SettlementRequest) -> list[dict[str, object]]:
-    return [
-        {"code": f"{provider}:{account}", "amount_micro_usd": owed_micro_usd}
+def _payables(request: SettlementRequest) -> dict[str, int]:
+    """Give what provider accounts are owed in micro-USD, ordered by code: the order in which accounts are made."""
+    return {
+        f"{provider}:{account}": owed_micro_usd
         for (provider, account), owed_micro_usd in payable_by_account(request.provider_costs).items()
-    ]
+    }
 
 
 def _ring(request: SettlementRequest, rated: RatedBatch, receivable_micro_usd: int) -> None:

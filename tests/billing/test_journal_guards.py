@@ -7,7 +7,7 @@ import pytest
 
 from accounts.models import Organisation
 from billing.services.settlement import settle_batch
-from tests.billing.kit import assert_books_hold, broken_rule, fee, hold, rows, settlement, usage
+from tests.billing.kit import assert_books_hold, broken_rule, fee, hold, make_organisation, rows, settlement, usage
 
 JOURNAL = (
     "billing_ledgeraccount",
@@ -120,6 +120,19 @@ def test_no_leg_stands_without_a_transaction(organisation: Organisation, attacke
     assert broken_rule(attacker, legs(5, -5)) == "legs_come_with_their_transaction"
 
 
+def test_no_transaction_moves_the_money_of_another_customer(
+    organisation: Organisation, attacker: psycopg.Cursor
+) -> None:
+    other = make_organisation(money=500)
+    own = header("raw").replace("LIMIT 1", f"WHERE id = {organisation.pk}")
+    theirs = legs(5, -5).replace("kind = 'customer_wallet'", f"code = 'wallet:{other.public_id}'")
+    assert broken_rule(attacker, own, theirs) == "transaction_concerns_its_own_customer"
+
+
+def test_a_transaction_is_of_a_known_kind(organisation: Organisation, attacker: psycopg.Cursor) -> None:
+    assert broken_rule(attacker, header("raw", kind="gift"), legs(5, -5)) == "ledger_transaction_kind_is_known"
+
+
 def test_no_leg_names_an_account_that_is_not_there(organisation: Organisation, attacker: psycopg.Cursor) -> None:
     nowhere = legs(5, -5).replace(
         "(SELECT id FROM billing_ledgeraccount", "(SELECT max(id) + 1000 FROM billing_ledgeraccount"
@@ -201,6 +214,21 @@ def test_a_hold_cannot_be_settled_for_more_than_it_holds(
     assert broken_rule(owner_cursor, change) == "hold_is_open_or_has_one_exit"
 
 
+def test_a_hold_is_settled_by_the_posting_that_is_made_for_it(
+    organisation: Organisation, owner_cursor: psycopg.Cursor
+) -> None:
+    hold(organisation, "batch_9", a=400)
+    settle = """UPDATE billing_hold SET state = 'settled', closed_at = now(), settled_micro_usd = 5,
+        transaction_id = (SELECT max(id) FROM billing_ledgertransaction)"""
+    ours = SETTLING.replace("id, '', now()", "id, 'batch_9', now()")
+    written = (raw_receipt("batch_9", total=5, line_count=1), raw_line(5), COUNTED)
+    assert broken_rule(owner_cursor, settle) == "hold_is_settled_by_its_posting"
+    assert broken_rule(owner_cursor, SETTLING, settle) == "hold_is_settled_by_its_posting"
+    assert broken_rule(owner_cursor, ours, *written, taken(5), settle) == "hold_is_settled_by_its_posting"
+    assert broken_rule(owner_cursor, ours, settle, *written, taken(5)) == "nothing"
+    assert rows(owner_cursor, "SELECT posted_micro_usd, held_micro_usd FROM billing_customerbalance") == [(995, 0)]
+
+
 def test_the_application_places_holds_by_the_function_alone(
     organisation: Organisation, app_cursor: psycopg.Cursor
 ) -> None:
@@ -249,38 +277,65 @@ SETTLING = header("settle:batch_9", kind="settlement")
     ("statements", "rule"),
     [
         ((SETTLING, taken(5)), "settlement_has_a_receipt"),
-        ((SETTLING, taken(5), raw_receipt("batch_9", total=5, line_count=1)), "receipt_equals_its_lines"),
+        ((SETTLING, raw_receipt("batch_9", total=5, line_count=1), taken(5)), "receipt_equals_its_lines"),
+        ((SETTLING, raw_receipt("batch_9", total=5, line_count=0), taken(5)), "receipt_equals_its_lines"),
         (
-            (SETTLING, taken(5), raw_receipt("batch_9", total=5, line_count=1), raw_line(4)),
+            (SETTLING, raw_receipt("batch_9", total=5, line_count=1), raw_line(4), taken(5)),
             "receipt_equals_its_lines",
         ),
         (
-            (SETTLING, taken(5), raw_receipt("batch_9", total=4, line_count=1), raw_line(4)),
+            (SETTLING, raw_receipt("batch_9", total=4, line_count=1), raw_line(4), taken(5)),
             "receipt_equals_its_posting",
         ),
         (
-            (SETTLING, taken(5), raw_receipt("batch_8", total=5, line_count=1), raw_line(5)),
+            (SETTLING, raw_receipt("batch_8", total=5, line_count=1), raw_line(5), taken(5)),
             "receipt_equals_its_posting",
         ),
         (
-            (SETTLING, taken(5), raw_receipt("batch_9", total=5, line_count=1), raw_line(5), raw_line(1, 2)),
+            (SETTLING, raw_receipt("batch_9", total=5, line_count=1), raw_line(5), raw_line(1, 2), taken(5)),
             "lines_come_with_their_receipt",
         ),
         (
-            (SETTLING, taken(5, "provider_payable"), raw_receipt("batch_9", total=5, line_count=1), raw_line(5)),
+            (SETTLING, raw_receipt("batch_9", total=5, line_count=1), raw_line(5), taken(5, "provider_payable")),
             "receipt_equals_its_posting",
         ),
         (
-            (SETTLING, taken(5, "revenue_fee"), raw_receipt("batch_9", total=5, line_count=1), raw_line(5)),
+            (SETTLING, raw_receipt("batch_9", total=5, line_count=1), raw_line(5), taken(5, "revenue_fee")),
             "receipt_equals_its_posting",
         ),
         (
-            (SETTLING, taken(5), raw_receipt("batch_9", total=5, line_count=1), raw_line(5)),
+            (SETTLING, raw_receipt("batch_9", total=5, line_count=1), raw_line(5), taken(5)),
             "receipt_is_counted_as_usage",
         ),
         (
-            (SETTLING, taken(5), raw_receipt("batch_9", total=5, line_count=1), raw_line(5), COUNTED),
+            (SETTLING, raw_receipt("batch_9", total=5, line_count=1), raw_line(5), COUNTED, taken(5)),
             "nothing",
+        ),
+        (
+            (
+                SETTLING,
+                raw_receipt("batch_9", total=5, line_count=1).replace("5, 0, 5,", "4, 0, 5,"),
+                raw_line(5),
+                COUNTED,
+                taken(5),
+            ),
+            "receipt_total_is_usage_and_fee",
+        ),
+        (
+            (SETTLING, raw_receipt("batch_9", total=5, line_count=1).replace("5, 0, 5,", "6, -1, 5,"), raw_line(5)),
+            "receipt_equals_its_lines",
+        ),
+        (
+            (SETTLING, raw_receipt("batch_9", total=5, line_count=1), raw_line(5).replace("'input'", "'tip'")),
+            "receipt_line_is_of_its_kind",
+        ),
+        (
+            (SETTLING, raw_receipt("batch_9", total=-5, line_count=1), raw_line(-5)),
+            "receipt_line_is_of_its_kind",
+        ),
+        (
+            (header("raw"), legs(5, -5), raw_receipt("batch_9", total=0, line_count=0)),
+            "receipt_equals_its_posting",
         ),
     ],
 )

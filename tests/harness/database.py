@@ -46,9 +46,16 @@ def replace_database(dsn: str, database: str) -> str:
 
 
 class SessionDatabase:
-    """Starts the server, makes the template once, and stops the server at the end."""
+    """Starts the server, makes the template once, and stops the server at the end.
 
-    def __init__(self, *, durable: bool = False) -> None:
+    Args:
+        durable: Writes are flushed.
+        for_tests: The database has what only tests need, a clock that they can set among it; that one costs each
+            ``lanehouse_now()`` a read, so measurements of statements leave it out.
+    """
+
+    def __init__(self, *, durable: bool = False, for_tests: bool = True) -> None:
+        self._for_tests = for_tests
         self._folder = tempfile.TemporaryDirectory(prefix="lanehouse-tests-", ignore_cleanup_errors=True)
         self._postgres = EmbeddedPostgres(Path(self._folder.name) / "postgres", durable=durable)
         self._server: TestServer | None = None
@@ -63,7 +70,7 @@ class SessionDatabase:
                 app_dsn=self._postgres.dsn("lanehouse_app", TEMPLATE),
                 broker_dsn=self._postgres.dsn("lanehouse_broker", TEMPLATE),
             )
-            _make_template(server)
+            _make_template(server, for_tests=self._for_tests)
             self._server = server
         return self._server
 
@@ -75,9 +82,11 @@ class SessionDatabase:
         self._folder.cleanup()
 
 
-def _make_template(server: TestServer) -> None:
+def _make_template(server: TestServer, *, for_tests: bool) -> None:
     for command in (["migrate", "-v", "0"], ["load_catalog"]):
         manage(*command, database_url=server.owner_dsn)
+    if not for_tests:
+        return
     with psycopg.connect(server.superuser_dsn, autocommit=True) as connection:
         connection.execute((Path(__file__).parent / "harness.sql").read_bytes())
         connection.execute("SELECT harness.snapshot()")
