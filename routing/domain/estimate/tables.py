@@ -1,7 +1,7 @@
 """Vocabularies: byte-pair weights, chat framing and bounds.
 
-A weight stands for the tokens that one disjoint pair of UTF-8 bytes adds on average, times ``WEIGHT_SCALE``. Pairs
-with a NUL carry the weight of the other byte alone: NUL marks where a string begins, ends, or held an escape.
+A weight stands for the tokens that end between two adjacent UTF-8 bytes on average, times ``WEIGHT_SCALE``. NUL marks
+where a string begins, ends, or held an escape; two NULs weigh nothing. ``scripts/fit_weights.py`` makes the tables.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 WEIGHT_SCALE = 8_192
+# two of them still fit 16 bits
+LARGEST_WEIGHT = 2 * WEIGHT_SCALE - 1
 PAIR_COUNT = 65_536
 TABLE_PATH = Path(__file__).resolve().parent.parent / "data" / "pair-weights.i16.gz"
 CLOSED = "closed"

@@ -2,8 +2,8 @@
 
 A string is weighed as it is *spelled*: its UTF-8 bytes, with a NUL before each character that JSON escapes by one
 letter (quote, backslash, five controls) and a NUL at both ends. So a JSON literal is spelled without being decoded
-(:mod:`spelling`), and a text weighs the same however it was escaped. Each row begins at an even byte: its sum does
-not depend on its neighbours.
+(:mod:`spelling`), and a text weighs the same however it was escaped. Each row begins at an even byte, and the two NULs
+where rows meet weigh nothing: its sum does not depend on its neighbours.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Literal = msgspec.Raw | bytes
 class RowTexts:
     """The strings of many rows made ready for weighing by any vocabulary.
 
-    ``text_bytes`` are the UTF-8 bytes each row's strings stand for. ``pairs`` are all rows' byte pairs end to end;
-    row r's begin at ``starts[r]``.
+    ``text_bytes`` are the UTF-8 bytes each row's strings stand for. ``pairs`` are all rows' bytes end to end, two
+    by two; row r's begin at ``starts[r]``.
     """
 
     text_bytes: Positions
@@ -122,13 +122,22 @@ def _joined(flat: Sequence[Literal], sequence: Positions, row_ends: Positions, p
     return bytearray().join(map(parts.__getitem__, with_pads.tolist()))
 
 
+def between(pairs: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint16]:
+    """Give the pairs that lie across two of these: the second byte of each and the first of the next one."""
+    across: npt.NDArray[np.uint16] = pairs.view(np.uint8)[1:-1].view("<u2")
+    return across
+
+
 def _sums(pairs: npt.NDArray[np.uint16], starts: Positions, weights: npt.NDArray[np.int16]) -> Positions:
     """Sum weights from each start to the next, in pieces that stay in the cache; a piece cannot overflow 32 bits."""
     sums = np.zeros(len(starts), dtype=np.int64)
-    room = np.empty(min(PIECE_PAIRS, len(pairs)), dtype=weights.dtype)
+    across = between(pairs)
+    room = np.empty((2, min(PIECE_PAIRS, len(pairs))), dtype=weights.dtype)
     for piece_start in range(0, len(pairs), PIECE_PAIRS):
-        indexes = pairs[piece_start : piece_start + PIECE_PAIRS]
+        indexes, others = (each[piece_start : piece_start + PIECE_PAIRS] for each in (pairs, across))
         # any 16 bits are in the table: "wrap" spares numpy the pass that checks them, a fifth of the time
-        piece = weights.take(indexes, out=room[: len(indexes)], mode="wrap")
+        piece = weights.take(indexes, out=room[0, : len(indexes)], mode="wrap")
+        # behind the last pair of all comes nothing, which weighs as little as the NULs where rows meet
+        piece[: len(others)] += weights.take(others, out=room[1, : len(others)], mode="wrap")
         add_by_row(sums, piece, piece_start, starts)
     return sums

@@ -804,29 +804,26 @@ EXPORT("read_rows") void read_rows(void) {
 typedef struct {
   const int16_t *weights; /* by first byte + 256 x second byte */
   int64_t sum, text_bytes;
-  uint32_t first;
-  bool is_open; /* `first` waits for the byte that makes it a pair */
+  uint32_t last; /* the byte before */
 } Sum;
 
 static inline void add_byte(Sum *sum, uint32_t byte) {
-  if (sum->is_open) sum->sum += sum->weights[sum->first | byte << 8];
-  sum->first = byte;
-  sum->is_open = !sum->is_open;
+  sum->sum += sum->weights[sum->last | byte << 8];
+  sum->last = byte;
 }
 
 static void add_plain(Sum *sum, Text at, uint32_t size) {
   sum->text_bytes += size;
-  if (sum->is_open && size) {
-    add_byte(sum, *at++);
-    size--;
-  }
   const int16_t *weights = sum->weights;
   int64_t left = 0, right = 0;
   for (; size >= 8; size -= 8, at += 8) {
     uint64_t word;
     __builtin_memcpy(&word, at, 8);
-    left += weights[word & 0xFFFF] + weights[word >> 16 & 0xFFFF];
-    right += weights[word >> 32 & 0xFFFF] + weights[word >> 48];
+    left += weights[sum->last | (word & 0xFF) << 8] + weights[word & 0xFFFF];
+    right += weights[word >> 8 & 0xFFFF] + weights[word >> 16 & 0xFFFF];
+    left += weights[word >> 24 & 0xFFFF] + weights[word >> 32 & 0xFFFF];
+    right += weights[word >> 40 & 0xFFFF] + weights[word >> 48];
+    sum->last = (uint32_t)(word >> 56);
   }
   sum->sum += left + right;
   for (; size; size--) add_byte(sum, *at++);
@@ -903,7 +900,6 @@ EXPORT("weigh_rows") void weigh_rows(void) {
       (text->has_escapes ? add_escaped : add_plain)(&sum, file->body + text->start, text->size);
       add_byte(&sum, 0);
     }
-    if (sum.is_open) add_byte(&sum, 0);
     file->sums[2 * index] = sum.sum;
     file->sums[2 * index + 1] = sum.text_bytes;
   }

@@ -20,8 +20,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from routing.domain.estimate.tables import PAIR_COUNT, TABLE_ORDER, WEIGHT_SCALE, Vocabulary, vocabulary_named
-from routing.domain.estimate.weights import RowTexts, weigh_rows
+from routing.domain.estimate.tables import (
+    LARGEST_WEIGHT,
+    PAIR_COUNT,
+    TABLE_ORDER,
+    WEIGHT_SCALE,
+    Vocabulary,
+    vocabulary_named,
+)
+from routing.domain.estimate.weights import RowTexts, between, weigh_rows
 
 LEAST_ROWS = 300
 # Rows of one lesson that are added up: more of the same kind of text would drown the others.
@@ -31,7 +38,6 @@ SHADOW_ROWS, BETTER_PER_MILLE = 150, 900
 _RIDGE = 3e-3
 _CLASS_COUNT = 16
 _MIX_COUNT = len(TABLE_ORDER) + 2
-_LARGEST_WEIGHT = 3 * WEIGHT_SCALE
 
 Features = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
@@ -61,11 +67,11 @@ def features_of(texts: RowTexts, message_counts: Numbers) -> Features:
     count = len(texts)
     known = [weigh_rows(texts, 0, count, vocabulary_named(name)) / WEIGHT_SCALE for name in TABLE_ORDER]
     ends = np.append(texts.starts[1:], len(texts.pairs))
-    row_of_pair = np.repeat(np.arange(count), ends - texts.starts)
-    classes = np.bincount(
-        row_of_pair * _CLASS_COUNT**2 + _CLASS_OF_PAIR[texts.pairs], minlength=count * _CLASS_COUNT**2
-    ).reshape(count, -1)
-    return np.column_stack([*known, message_counts, message_counts > 0, classes]).astype(np.float64)
+    row_of_pair = np.repeat(np.arange(count), ends - texts.starts) * _CLASS_COUNT**2
+    counts = np.zeros(count * _CLASS_COUNT**2, dtype=np.int64)
+    for pairs in (texts.pairs, between(texts.pairs)):
+        counts += np.bincount(row_of_pair[: len(pairs)] + _CLASS_OF_PAIR[pairs], minlength=len(counts))
+    return np.column_stack([*known, message_counts, message_counts > 0, counts.reshape(count, -1)]).astype(np.float64)
 
 
 class Sums(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +114,7 @@ class Sums(msgspec.Struct, frozen=True, kw_only=True):
         weights = mix[: len(TABLE_ORDER)] @ known + correction[_CLASS_OF_PAIR] * WEIGHT_SCALE
         weights[0] = 0
         return Fit(
-            weights=np.clip(np.rint(weights), 0, _LARGEST_WEIGHT).astype("<i2").tobytes(),
+            weights=np.clip(np.rint(weights), -LARGEST_WEIGHT, LARGEST_WEIGHT).astype("<i2").tobytes(),
             message_tokens=round(float(mix[-2])),
             request_tokens=round(float(mix[-1])),
         )

@@ -9,6 +9,7 @@ import random
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -480,7 +481,7 @@ def test_strings_are_spelled_as_plain_python_spells_them(
 def plain_sums(rows: list[list[str]], weights: list[int]) -> list[int]:
     """The slow twin of weighing."""
     codes = map(spelled, rows)
-    return [sum(weights[row[at] + 256 * row[at + 1]] for at in range(0, len(row), 2)) for row in codes]
+    return [sum(weights[first + 256 * second] for first, second in pairwise(row)) for row in codes]
 
 
 @given(st.lists(st.lists(st.text(max_size=40), max_size=3), min_size=1, max_size=6))

@@ -160,9 +160,13 @@ JAPANESE = (
 ) * 6
 
 
-@pytest.mark.parametrize(("text", "exact"), [(ENGLISH, 101), (GERMAN, 108), (CODE, 116), (JSON, 240), (JAPANESE, 96)])
-def test_the_weights_are_near_an_exact_count(text: str, exact: int) -> None:
-    assert abs(weigh(text) / exact - 1) < 0.15
+# German of everyday words, nearly each of which is one token, is the worst kind that is known.
+@pytest.mark.parametrize(
+    ("text", "exact", "within"),
+    [(ENGLISH, 101, 0.1), (GERMAN, 108, 0.3), (CODE, 116, 0.1), (JSON, 240, 0.1), (JAPANESE, 96, 0.1)],
+)
+def test_the_weights_are_near_an_exact_count(text: str, exact: int, within: float) -> None:
+    assert abs(weigh(text) / exact - 1) < within
 
 
 def test_escapes_weigh_like_the_bytes_they_stand_for() -> None:
@@ -182,8 +186,9 @@ def test_a_row_longer_than_a_piece_is_summed_whole() -> None:
     weights = vocabulary_named("o200k").weights.astype(np.int64)
     text = b"ab" * 200_000
     scaled = weigh_rows(prepared([b'"x"'], [b'"' + text + b'"'], [b'"x"']), 0, 3, vocabulary_named("o200k"))
-    # NUL a, then 199,999 times "ba", then b NUL
-    by_hand = int(weights[ord("a") << 8]) + 199_999 * int(weights[ord("b") | ord("a") << 8]) + int(weights[ord("b")])
+    # NUL a, 200,000 times a b, between them 199,999 times b a, then b NUL
+    a, b = ord("a"), ord("b")
+    by_hand = weights[a << 8] + 200_000 * weights[a | b << 8] + 199_999 * weights[b | a << 8] + weights[b]
     assert scaled[1] == by_hand
     assert scaled[0] == scaled[2]
 
