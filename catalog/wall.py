@@ -27,7 +27,7 @@ _REGION = "wall"
 _POLL_SECONDS = 15
 _SPANS = {"24h": ("24 hours", timedelta(hours=24)), "7d": ("7 days", timedelta(days=7))}
 _READERS = (StaffRole.OPERATOR, StaffRole.SUPPORT, StaffRole.FINANCE)
-_TEN_THOUSAND, _MILLION = 10_000, 1_000_000
+_TEN_THOUSAND, _MILLION, _BILLION = 10_000, 1_000_000, 1_000_000_000
 
 
 @require_safe
@@ -97,6 +97,7 @@ def _charts(axis: Axis, samples: LaneSpan, lane: Lane, events: Sequence[tuple[da
             axis,
             [Series(label="Error rate", values=samples.error_ppm)],
             _percent,
+            least_top=_TEN_THOUSAND,
             events=events,
         ),
         line_chart(
@@ -137,8 +138,9 @@ def _percent(error_ppm: int) -> str:
 
 
 def _tokens(count: int) -> str:
-    if count >= _MILLION:
-        return f"{count // _MILLION:,}.{count % _MILLION // 100_000} M"
+    for size, unit in ((_BILLION, "B"), (_MILLION, "M")):
+        if count >= size:
+            return f"{count // size:,}.{count % size * 10 // size}".removesuffix(".0") + f" {unit}"
     return f"{count:,}"
 
 

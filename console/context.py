@@ -51,67 +51,90 @@ def membership_in(request: HttpRequest, user: User) -> Membership | None:
 
 
 def _sections(user: User, membership: Membership | None) -> list[dict[str, Any]]:
-    sections = []
-    if membership is not None:
-        sections.append({"label": "", "links": _customer_links(membership)})
+    sections = [] if membership is None else _customer_sections(membership)
     if user.staff_role != StaffRole.NONE:
-        overview = _link("ops-overview", "In flight", "console:operator-overview", "layout-dashboard", "g h")
-        batches = _link("any-batches", "Batches", "routing:any-batch-list", "activity", "g o")
-        lanes = _link("lanes", "Lanes", "catalog:lane-list", "route", "g l")
-        sla = _link("sla", "SLA wall", "catalog:wall", "chart-bar", "g s")
-        accuracy = _link("any-accuracy", "Accuracy", "routing:any-accuracy", "scale", "g y")
-        rates = _link("rates", "Rates", "catalog:rate-list", "tag", "g j")
-        customers = _link("customers", "Customers", "console:customer-list", "users", "g c")
-        links = [overview, batches, customers, lanes, sla, rates, accuracy]
-        if user.staff_role != StaffRole.FINANCE:
-            links.insert(2, _link("engine", "Jobs", "routing:engine-list", "refresh", "g j"))
-            links.append(_link("quote-path", "Quote path", "routing:quote-path", "clock", "g p"))
-            links.append(_link("retention", "Retention", "console:retention", "refresh", ""))
-        if user.staff_role != StaffRole.SUPPORT:
-            links.append(_link("audit", "Audit log", "accounts:audit", "shield-check", "g t"))
-        sections.append({"label": "Operate", "links": links})
+        sections.append({"label": "Operate", "links": _operator_links(user)})
     if user.staff_role in {StaffRole.FINANCE, StaffRole.SUPERADMIN}:
         sections.append({"label": "Finance", "links": _finance_links()})
+    return _with_chords_once(sections)
+
+
+def _with_chords_once(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Take a chord away where a link before has it: staff who are members too see more links than there are letters."""
+    taken = {""}
+    for link in (link for section in sections for link in section["links"]):
+        if link["chord"] in taken:
+            link["chord"] = ""
+        taken.add(link["chord"])
     return sections
+
+
+def _operator_links(user: User) -> list[dict[str, str]]:
+    links = [
+        _link("ops-overview", "In flight", "console:operator-overview", "layout-dashboard", "g h"),
+        _link("any-batches", "Batches", "routing:any-batch-list", "stack-2", "g b"),
+        _link("customers", "Customers", "console:customer-list", "users", "g c"),
+        _link("lanes", "Lanes", "catalog:lane-list", "route", "g l"),
+        _link("sla", "SLA wall", "catalog:wall", "chart-bar", "g s"),
+        _link("rates", "Rates", "catalog:rate-list", "tag", "g r"),
+        _link("accuracy", "Accuracy", "routing:any-accuracy", "check", "g y"),
+    ]
+    if user.staff_role != StaffRole.FINANCE:
+        links.insert(2, _link("engine", "Jobs", "routing:engine-list", "refresh", "g j"))
+        links.append(_link("accounts", "Provider accounts", "routing:provider-account-list", "key", "g a"))
+        links.append(_link("quote-path", "Quote path", "routing:quote-path", "activity", "g q"))
+        links.append(_link("retention", "Retention", "console:retention", "clock", "g o"))
+    if user.staff_role != StaffRole.SUPPORT:
+        links.append(_link("audit", "Audit log", "accounts:audit", "shield-check", "g t"))
+    return links
 
 
 def _finance_links() -> list[dict[str, str]]:
     return [
-        _link("finance-overview", "Finance", "console:finance-overview", "layout-dashboard", "g v"),
+        _link("finance-overview", "Finance", "console:finance-overview", "layout-dashboard", "g f"),
         _link("ledger", "Ledger", "billing:ledger", "book-2", "g e"),
-        _link("wallets", "Wallets", "billing:wallet-list", "wallet", "g i"),
+        _link("wallets", "Wallets", "billing:wallet-list", "wallet", "g w"),
         _link("adjustments", "Adjustments", "billing:adjustment-list", "scale", "g d"),
-        _link("invoices", "Invoices", "reconciliation:invoice-list", "file-invoice", "g n"),
+        _link("invoices", "Invoices", "reconciliation:invoice-list", "file-invoice", "g i"),
         _link("breaks", "Breaks", "reconciliation:break-list", "alert-triangle", "g x"),
         _link("periods", "Periods", "reconciliation:period-list", "check", "g p"),
-        _link("house-exports", "Finance exports", "billing:house-export-list", "download", ""),
-        _link("staff-keys", "Staff keys", "accounts:staff-key-list", "key", ""),
-        _link("finance-audit", "Finance audit", "accounts:finance-audit", "shield-check", ""),
+        _link("house-exports", "Finance exports", "billing:house-export-list", "download", "g v"),
+        _link("staff-keys", "Staff keys", "accounts:staff-key-list", "key", "g k"),
+        _link("finance-audit", "Finance audit", "accounts:finance-audit", "shield-check", "g u"),
     ]
 
 
-def _customer_links(membership: Membership) -> list[dict[str, str]]:
-    links = [
+def _customer_sections(membership: Membership) -> list[dict[str, Any]]:
+    work = [
         _link("overview", "Overview", "console:customer-overview", "layout-dashboard", "g h"),
         _link("quotes", "Quotes", "routing:quote-list", "tag", "g q"),
         _link("batches", "Batches", "routing:batch-list", "stack-2", "g b"),
         _link("files", "Files", "routing:file-list", "upload", "g i"),
+        _link("accuracy", "Accuracy", "routing:accuracy", "check", "g y"),
     ]
-    links.append(_link("usage", "Usage", "billing:usage", "chart-bar", "g u"))
-    links.append(_link("accuracy", "Accuracy", "routing:accuracy", "check", "g y"))
+    money = [
+        _link("wallet", "Wallet", "billing:wallet", "wallet", "g m"),
+        _link("usage", "Usage", "billing:usage", "chart-bar", "g u"),
+    ]
     if may_read_money(membership):
-        links.append(_link("receipts", "Receipts", "billing:receipt-list", "receipt", "g r"))
-        links.append(_link("exports", "Exports", "billing:export-list", "download", "g v"))
-    links.append(_link("wallet", "Wallet", "billing:wallet", "wallet", "g m"))
-    links.append(_link("workflows", "Workflows", "routing:workflow-list", "scale", "g f"))
-    links.append(_link("webhooks", "Webhooks", "webhooks:endpoint-list", "webhook", "g w"))
+        money.append(_link("receipts", "Receipts", "billing:receipt-list", "receipt", "g r"))
+        money.append(_link("exports", "Exports", "billing:export-list", "download", "g v"))
+    programs = [
+        _link("workflows", "Workflows", "routing:workflow-list", "scale", "g f"),
+        _link("webhooks", "Webhooks", "webhooks:endpoint-list", "webhook", "g w"),
+        _link("docs", "Documentation", "console:docs", "book-2", "g d"),
+    ]
     if membership.role in READERS:
-        links.append(_link("keys", "API keys", "accounts:key-list", "key", "g k"))
-    links.append(_link("settings", "Settings", "accounts:settings", "settings", "g e"))
+        programs.insert(0, _link("keys", "API keys", "accounts:key-list", "key", "g k"))
+    house = [_link("settings", "Settings", "accounts:settings", "settings", "g e")]
     if membership.role in OWN_READERS:
-        links.append(_link("own-audit", "Audit log", "accounts:own-audit", "shield-check", "g a"))
-    links.append(_link("docs", "Documentation", "console:docs", "book-2", "g d"))
-    return links
+        house.append(_link("own-audit", "Audit log", "accounts:own-audit", "shield-check", "g a"))
+    return [
+        {"label": "", "links": work},
+        {"label": "Money", "links": money},
+        {"label": "Programs", "links": programs},
+        {"label": "Organisation", "links": house},
+    ]
 
 
 def _link(key: str, label: str, url_name: str, icon: str, chord: str) -> dict[str, str]:

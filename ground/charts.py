@@ -16,6 +16,10 @@ _STEPS = (1, 2, 5)
 _GRID_LINES = 3
 _BAR_LABELS = 6
 _DAY = timedelta(days=1)
+_HOUR = timedelta(hours=1)
+_HOURS_APART = 6
+# A label begins at its tick; one that would run out of the chart is left out.
+_LABEL_WIDTH = 28
 NOT_MEASURED = "none"
 
 
@@ -101,15 +105,26 @@ class Axis:
         )
 
     def ticks(self) -> tuple[Tick, ...]:
-        """Give four labels: times of day within a day, else days."""
-        form = "%H:%M" if self.bucket * self.count <= _DAY else "%d %b"
-        return tuple(
-            Tick(
-                at=round(_LEFT + part * (WIDTH - _LEFT - _RIGHT) / 4, 1),
-                label=(self.since + self.bucket * self.count * part / 4).astimezone(self.zone).strftime(form),
+        """Give labels at the zone's own hours: each sixth hour within a day, else midnights, every other one or rarer.
+
+        Where the clocks change the hours are still those that the zone's clocks show.
+        """
+        span = self.bucket * self.count
+        is_a_day = span <= _DAY
+        every_days = max(span.days // 3, 1)
+        local = self.since.astimezone(self.zone)
+        first = self.since + (timedelta(hours=1) - timedelta(minutes=local.minute, seconds=local.second)) % _HOUR
+        ticks = []
+        for hour in range(span // _HOUR + 1):
+            at = first + hour * _HOUR
+            there = at.astimezone(self.zone)
+            is_labelled = (
+                there.hour % _HOURS_APART == 0 if is_a_day else not there.hour + there.toordinal() % every_days
             )
-            for part in range(4)
-        )
+            x = _LEFT + (at - self.since) / span * (WIDTH - _LEFT - _RIGHT)
+            if is_labelled and x <= WIDTH - _RIGHT - _LABEL_WIDTH:
+                ticks.append(Tick(at=round(x, 1), label=f"{there:%H:%M}" if is_a_day else f"{there.day} {there:%b}"))
+        return tuple(ticks)
 
 
 def line_chart(
@@ -119,6 +134,7 @@ def line_chart(
     say: Callable[[int], str],
     *,
     limit: int | None = None,
+    least_top: int = 1,
     events: Sequence[tuple[datetime, str]] = (),
 ) -> Chart:
     """Give the chart of some series over one span.
@@ -129,10 +145,11 @@ def line_chart(
         series: One line each.
         say: Gives a figure in words, for the axis and the table.
         limit: A figure drawn as a line of its own.
+        least_top: What the axis reaches at least, so that figures near zero do not look grave.
         events: What happened and when; drawn where the span holds it.
     """
     known = [value for each in series for value in each.values if value is not None]
-    top = _round_up(max([*known, limit or 0, 1]))
+    top = _round_up(max([*known, limit or 0, least_top]))
     return Chart(
         title=title,
         summary=_summary(known, say),
@@ -195,6 +212,8 @@ def _round_up(value: int) -> int:
 def _summary(known: Sequence[int], say: Callable[[int], str]) -> str:
     if not known:
         return "Nothing was measured in this span."
+    if min(known) == max(known):
+        return f"Always {say(known[-1])}."
     return f"Between {say(min(known))} and {say(max(known))}; last {say(known[-1])}."
 
 

@@ -83,6 +83,16 @@ def engine_steps(*, queue: str, state: str, text: str, at: datetime) -> EngineSt
     return EngineSteps(steps=tuple(found[:STEPS_MAX_COUNT]), counts=counts, has_more=len(found) > STEPS_MAX_COUNT)
 
 
+def polls(*, state: str, text: str) -> QuerySet[ProviderJob]:
+    """Give the running jobs that :func:`engine_steps` would list in the queue of polls."""
+    found = _queues()["poll"]
+    if text:
+        found = found.filter(_matches("poll", text))
+    if state == "unclear":
+        return found.none()
+    return found.filter(_IN_STATE[state]) if state else found
+
+
 _CLAIMED = Q(lease_until__gt=DATABASE_NOW)
 _FREE = Q(lease_until=None) | Q(lease_until__lte=DATABASE_NOW)
 _IN_STATE: Final[Mapping[str, Q]] = {

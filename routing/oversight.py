@@ -87,6 +87,24 @@ def refused_accounts() -> list[ProviderAccount]:
     )
 
 
+def provider_accounts() -> list[ProviderAccount]:
+    """Give all accounts by provider and kind, without their keys; there are few."""
+    accounts = ProviderAccount.objects.defer("api_key_encrypted", "notice_secret_encrypted")
+    return list(accounts.annotate(has_notice_secret=~Q(notice_secret_encrypted=b"")).order_by("provider", "kind"))
+
+
+def provider_account(provider: str, kind: str) -> ProviderAccount:
+    """Give the account of a provider for one kind of organisation.
+
+    Raises:
+        NotFound: There is none.
+    """
+    for account in provider_accounts():
+        if (account.provider, account.kind) == (provider, kind):
+            return account
+    raise NotFound("There is no such account.")
+
+
 def any_job_by_token(token: str) -> ProviderJob:
     """Give a job of whatever organisation, with its batch, sub-lane and account.
 
@@ -104,6 +122,19 @@ def any_job_by_token(token: str) -> ProviderJob:
     return job
 
 
+_WHY_WORDS = {
+    "failed_rows": "They failed there",
+    "not_sent": "Taken from there before they were sent",
+    "provider_unreachable": "The provider could not be reached",
+    "provider_timed_out": "The provider did not answer in time",
+    "provider_unavailable": "The provider was out of order",
+    "provider_model_gone": "The provider no longer has the model",
+    "provider_account_refused": "The provider refused our account",
+    "provider_quota_exhausted": "Our quota there was used up",
+    "provider_refused": "The provider refused the job",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedWork:
     """Rows that went from one lane to another."""
@@ -113,6 +144,11 @@ class MovedWork:
     to_lane_id: str
     why: str
     row_count: int
+
+    @property
+    def why_words(self) -> str:
+        """Give the reason in words; a fault that has none here stands as it is."""
+        return _WHY_WORDS.get(self.why, self.why)
 
 
 def moved_work(jobs: Sequence[ProviderJob]) -> tuple[MovedWork, ...]:

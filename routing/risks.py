@@ -24,6 +24,12 @@ RISK_WORDS: Final[Mapping[str, str]] = {
     "poll": "Overdue poll",
     "ceiling": "Near ceiling",
 }
+RISK_REASONS: Final[Mapping[str, str]] = {
+    "late": "its promise is over, or its window ends within 2 h",
+    "stuck": "a step is over 5 min late, was tried 5 times, or waits for a decision",
+    "poll": "a provider should have been asked over 2 min ago",
+    "ceiling": "nine tenths of its ceiling are used",
+}
 
 
 def _is_free() -> Q:

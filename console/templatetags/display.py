@@ -17,6 +17,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from console import guide
+from ground.visible import visible
 
 register = template.Library()
 
@@ -284,6 +285,15 @@ def duration(seconds: int | None) -> SafeString | str:
     return _unknown() if seconds is None else _span(_whole(seconds))
 
 
+@register.filter
+def spelled_span(seconds: int) -> str:
+    """Give a whole span in words, for running text: ``30 minutes``, ``24 hours``, ``30 days``."""
+    for size, word in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if _whole(seconds) % size == 0 and seconds > size:
+            return f"{seconds // size:,} {word}"
+    return f"{seconds:,} second{'' if seconds == 1 else 's'}"
+
+
 def _instant_text(local: datetime, style: str) -> str:
     day = f"{local.day} {MONTHS[local.month - 1]}"
     texts = {
@@ -356,6 +366,16 @@ def reference(text: str | None) -> SafeString:
     if len(short) > REFERENCE_LENGTH:
         short = f"{short[: REFERENCE_LENGTH - 1]}{ELLIPSIS}"
     return format_html('<span class="{}" title="{}">{}</span>', css, text, short)
+
+
+@register.filter
+def both_ends(text: str, length: int) -> str:
+    """Give a stranger's text in so many characters: its beginning and its end, for what differs is often there."""
+    seen = visible(text)
+    if len(seen) <= length:
+        return seen
+    end = length // 3
+    return f"{seen[: length - end - 1]}{ELLIPSIS}{seen[-end:]}"
 
 
 @register.inclusion_tag("_badge.html")

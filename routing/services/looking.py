@@ -1,11 +1,12 @@
-"""An operator's word that a provider job is to be looked at now, whatever it waits for."""
+"""An operator's word that provider jobs are to be looked at now, whatever they wait for."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Least
 
 from accounts.audit import record
 from accounts.selectors import DATABASE_NOW
@@ -18,6 +19,11 @@ _WAKES: Final = {
     JobState.RUNNING: "routing.poll_jobs",
     JobState.ENDED: "routing.collect_jobs",
 }
+
+
+_FREE: Final = Q(lease_until=None) | Q(lease_until__lte=DATABASE_NOW)
+# One press; what is left is reached by another.
+POLLS_AT_ONCE: Final = 500
 
 
 @transaction.atomic
@@ -35,8 +41,7 @@ def look_at_job_now(token: str) -> ProviderJob:
         raise NotFound("There is no such job.")
     if job.due_at is None:
         raise InvalidRequest(f"Nothing is due for this job: it is {job.state}.")
-    free = Q(lease_until=None) | Q(lease_until__lte=DATABASE_NOW)
-    if not ProviderJob.objects.filter(free, pk=job.pk).update(due_at=clock.now()):
+    if not ProviderJob.objects.filter(_FREE, pk=job.pk).update(due_at=Least("due_at", clock.now())):
         raise InvalidRequest("A worker has this job right now.")
     record(
         "job.looked_at",
@@ -47,3 +52,29 @@ def look_at_job_now(token: str) -> ProviderJob:
     )
     wake(_WAKES.get(JobState(job.state), "routing.submit_jobs"))
     return job
+
+
+@transaction.atomic
+def look_at_polls_now(polls: QuerySet[ProviderJob], *, asked_for: str) -> int:
+    """Let the polls that no worker has be taken now, 500 at most, the longest due first; give how many these are.
+
+    Providers' own limits of calls still hold: a poll that one of them refuses comes again later, as always.
+
+    Args:
+        polls: Running jobs, of whatever organisations.
+        asked_for: Which ones they are, in words, for the audit log; there it is one deed.
+    """
+    waiting = polls.filter(_FREE, state=JobState.RUNNING, due_at__isnull=False).order_by("due_at", "pk")
+    chosen = list(
+        waiting.select_for_update(of=("self",), skip_locked=True).values_list("pk", flat=True)[:POLLS_AT_ONCE]
+    )
+    if chosen:
+        ProviderJob.objects.filter(pk__in=chosen).update(due_at=Least("due_at", clock.now()))
+        record(
+            "job.looked_at",
+            object_type="provider_job",
+            object_id=f"{len(chosen)} polls",
+            changes={"due_at": (asked_for, "now")},
+        )
+        wake(_WAKES[JobState.RUNNING])
+    return len(chosen)

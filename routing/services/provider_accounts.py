@@ -11,8 +11,10 @@ from django.db import transaction
 
 from accounts.audit import record
 from accounts.domain.audit import Change, changed
+from accounts.models import User
 from ground import clock
-from ground.errors import ProviderError
+from ground.errors import InvalidRequest, NotFound, ProviderError
+from ground.reasons import checked_reason
 from ground.secrets import decrypt, encrypt
 from routing.models import ProviderAccount
 from routing.providers import base
@@ -20,6 +22,9 @@ from routing.providers.registry import open_provider
 from webhooks.domain.signing import key_of
 
 _log = logging.getLogger(__name__)
+
+# Standard Webhooks: how long a key is.
+_NOTICE_KEY_BYTES: Final = range(24, 65)
 
 # What no repetition heals: the account itself must be put right by people.
 _REFUSALS: Final = frozenset({base.Fault.ACCOUNT_REFUSED, base.Fault.QUOTA_EXHAUSTED})
@@ -62,6 +67,44 @@ def set_provider_account(
     if changes:
         record("provider.account_set", object_type="provider_account", object_id=name, changes=changes)
     return account
+
+
+@transaction.atomic
+def set_notice_secret(*, provider: str, kind: str, secret: str, reason: str, user: User) -> ProviderAccount:
+    """Set what a provider signs its notices to us with; an empty one ends them. The next notice is judged by it.
+
+    Raises:
+        NotFound: There is no such account.
+        InvalidRequest: The secret is not ``whsec_`` and the Base64 of 24 to 64 bytes, or the reason (stripped) is not
+            3 to 200 characters.
+    """
+    reason = checked_reason(reason)
+    if secret:
+        _check_secret(secret)
+    account = ProviderAccount.objects.select_for_update().filter(provider=provider, kind=kind).first()
+    if account is None:
+        raise NotFound("There is no such account.")
+    before = "one" if account.notice_secret_encrypted else "none"
+    account.notice_secret_encrypted = encrypt(secret) if secret else b""
+    account.save(update_fields=["notice_secret_encrypted"])
+    record(
+        "provider.account_set",
+        object_type="provider_account",
+        object_id=account.name,
+        changes={"notice_secret": (before, ("another" if before == "one" else "one") if secret else "none")},
+        reason=reason,
+        user=user,
+    )
+    return account
+
+
+def _check_secret(secret: str) -> None:
+    try:
+        size_bytes = len(key_of(secret)) if secret.startswith("whsec_") else 0
+    except ValueError:
+        size_bytes = 0
+    if size_bytes not in _NOTICE_KEY_BYTES:
+        raise InvalidRequest("A secret is whsec_ and the Base64 of 24 to 64 bytes.", param="secret")
 
 
 def _said(account: ProviderAccount | None) -> dict[str, Change]:

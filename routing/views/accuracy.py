@@ -139,5 +139,5 @@ def _history(history: LearningHistory) -> dict[str, Any]:
 def percent_of(ppm: int, *, signed: bool = False) -> str:
     """Give parts per million in percent with one decimal; a sign before what is not 0 where one is wanted."""
     tenths = (abs(ppm) * 10 + _PPM_PER_PERCENT // 2) // _PPM_PER_PERCENT
-    sign = "" if not tenths else "-" if ppm < 0 else "+" if signed else ""
+    sign = "" if not tenths else "\u2212" if ppm < 0 else "+" if signed else ""
     return f"{sign}{tenths // 10:,}.{tenths % 10}\u00a0%"

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
@@ -19,15 +20,17 @@ from accounts.pages import region_asked_for, staff_page
 from ground import clock, heartbeats, task_runs
 from ground.errors import InvalidRequest, NotFound
 from ground.task_runs import TaskRun
-from routing.engine_steps import QUEUE_WORDS, STATE_WORDS, EngineSteps, engine_steps
+from routing.engine_steps import QUEUE_WORDS, STATE_WORDS, EngineSteps, engine_steps, polls
 from routing.forms import EngineFilterForm
-from routing.services.looking import look_at_job_now
+from routing.services.looking import look_at_job_now, look_at_polls_now
 from routing.views.lists import REGION
+from routing.views.task_words import TASK_WORDS
 
 _POLL_MS = 5_000
 # Runs are noted only now and then, and a long one is no late one.
 _LATE_AFTER_TURNS: Final = 2
 _LATE_AFTER_S: Final = 60
+_TASK_ORDER: Final = ("Failed", "Late", "Not yet", "Done")
 _TONES = {"overdue": "bad", "due": "run", "claimed": "run", "later": "idle", "unclear": "warn"}
 
 
@@ -62,6 +65,8 @@ def engine_list(request: HttpRequest, user: User) -> HttpResponse:
         "rows": rows,
         "has_more": found.has_more,
         "is_first_page": True,
+        "poll_count": found.counts.get("poll", 0) if chosen.get("queue", "poll") == "poll" else 0,
+        "chosen": chosen,
         "may_look": user.staff_role in {StaffRole.OPERATOR, StaffRole.SUPERADMIN},
         "parts": [{"name": part, "heard_at": heard.get(part)} for part in heartbeats.PARTS],
         "tasks": _scheduled_tasks(at),
@@ -74,12 +79,19 @@ def engine_list(request: HttpRequest, user: User) -> HttpResponse:
 
 
 def _scheduled_tasks(at: datetime) -> list[dict[str, Any]]:
-    """Give the scheduled tasks by name, each with its last run: failed, late, done, or none yet."""
+    """Give the scheduled tasks, what failed or is late first, each with its last run."""
     runs = task_runs.last_runs()
-    return [
-        {"name": name, "every_s": round(seconds), "run": runs.get(name), **_task_badge(runs.get(name), seconds, at)}
+    tasks = [
+        {
+            "name": name,
+            "words": TASK_WORDS.get(name, name),
+            "every_s": round(seconds),
+            "run": runs.get(name),
+            **_task_badge(runs.get(name), seconds, at),
+        }
         for name, seconds in sorted(settings.TASK_SECONDS_BETWEEN.items())
     ]
+    return sorted(tasks, key=lambda task: _TASK_ORDER.index(task["word"]))
 
 
 def _task_badge(run: TaskRun | None, seconds_between: float, at: datetime) -> dict[str, str]:
@@ -90,6 +102,23 @@ def _task_badge(run: TaskRun | None, seconds_between: float, at: datetime) -> di
     if run.ran_at + timedelta(seconds=_LATE_AFTER_TURNS * seconds_between + _LATE_AFTER_S) < at:
         return {"tone": "warn", "word": "Late"}
     return {"tone": "ok", "word": "Done"}
+
+
+@require_POST
+@staff_page(StaffRole.OPERATOR)
+def polls_look(request: HttpRequest, _user: User) -> HttpResponse:
+    """Let all polls that the list's filters choose be done now, and lead back to the list."""
+    form = EngineFilterForm(request.POST)
+    if not form.is_valid():
+        raise Http404
+    state, text = form.cleaned_data["state"], form.cleaned_data["text"]
+    said = ", ".join(filter(None, [STATE_WORDS.get(state, "").lower(), text])) or "all that wait"
+    count = look_at_polls_now(polls(state=state, text=text), asked_for=said)
+    if count:
+        messages.success(request, f"{count:,} poll{'' if count == 1 else 's'} will be done by the next free workers.")
+    else:
+        messages.info(request, "No poll was waiting: workers have them all.")
+    return redirect(reverse("routing:engine-list") + form.query())
 
 
 @require_POST

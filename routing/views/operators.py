@@ -27,12 +27,13 @@ from routing.oversight import (
     refused_accounts,
     unclear_jobs,
 )
-from routing.risks import RISK_WORDS, risks_of
+from routing.risks import RISK_REASONS, RISK_WORDS, risks_of
 from routing.selectors import BatchPage, sub_lanes_of, sub_lanes_of_batches
 from routing.views.batches import detail_of
 from routing.views.cancelling import may_cancel
 from routing.views.deciding import may_decide
 from routing.views.lists import REGION, ROWS_PER_PAGE, list_frame, list_row
+from routing.views.moving import may_move
 from routing.views.polling import ENDED, Poll, poll_of
 
 _REGION = "batch"
@@ -79,11 +80,18 @@ def _row(batch: Batch, sub_lanes: Sequence[SubLane], risks: Sequence[str]) -> di
     lane_ids = list(dict.fromkeys(sub_lane.lane_id for sub_lane in sub_lanes))
     return list_row(batch, sub_lanes) | {
         "is_open": batch.status not in ENDED,
-        "risks": [{"word": RISK_WORDS[risk], "tone": "bad" if risk in _GRAVE else "warn"} for risk in risks],
+        "risks": _said_risks(risks),
         "lane_ids": lane_ids,
         "more_lane_count": len(lane_ids) - 1 if len(lane_ids) > _SHOWN_LANES else 0,
         "waiting_count": sum(sub_lane.state == SubLaneState.WAITING for sub_lane in sub_lanes),
     }
+
+
+def _said_risks(risks: Sequence[str]) -> list[dict[str, str]]:
+    return [
+        {"word": RISK_WORDS[risk], "why": RISK_REASONS[risk], "tone": "bad" if risk in _GRAVE else "warn"}
+        for risk in risks
+    ]
 
 
 @require_safe
@@ -105,8 +113,10 @@ def any_batch_detail(request: HttpRequest, user: User, batch_id: str) -> HttpRes
         | {
             "active_nav": "any-batches",
             "customer": batch.organisation,
+            "risks": _said_risks(risks_of([batch])[batch.pk]),
             "jobs": jobs,
             "moves": moved_work(jobs),
+            "movable_ids": {job.pk for job in jobs if may_move(user.staff_role, job)},
             "decidable_ids": {job.pk for job in jobs if may_decide(user.staff_role, job)},
             "may_cancel": may_cancel(user.staff_role, batch),
             "may_read_receipt": user.staff_role in {StaffRole.FINANCE, StaffRole.SUPERADMIN},

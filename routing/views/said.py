@@ -11,6 +11,8 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from ground.visible import visible
+
 _SHOWN_CHARACTERS: Final = 100_000
 _SHOWN_MESSAGES: Final = 50
 # Beyond this a body is not laid out: it is cut anyway.
@@ -58,7 +60,7 @@ def _said(body: bytes, messages: list[Message], error_message: str = "") -> Said
     text = laid_out.decode(errors="replace")
     return Said(
         messages=tuple(messages[:_SHOWN_MESSAGES]),
-        json_text=text[:_SHOWN_CHARACTERS],
+        json_text=visible(text[:_SHOWN_CHARACTERS]),
         is_cut=len(text) > _SHOWN_CHARACTERS,
         error_message=error_message,
     )
@@ -97,8 +99,8 @@ def _answered_messages(body: Any) -> list[Message]:  # noqa: ANN401 -- whatever 
 def _text_of(content: Any) -> str:  # noqa: ANN401 -- whatever JSON says
     """Give the text of a content: a string, or the text parts of a list of parts."""
     if isinstance(content, str):
-        return content[:_SHOWN_CHARACTERS]
+        return visible(content[:_SHOWN_CHARACTERS])
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
-        return "\n".join(part for part in parts if isinstance(part, str))[:_SHOWN_CHARACTERS]
+        return visible("\n".join(part for part in parts if isinstance(part, str))[:_SHOWN_CHARACTERS])
     return ""

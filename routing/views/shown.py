@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from billing.domain.money import round_pico_to_micro
+from ground.visible import visible
 from routing.domain.pins import BatchPlan
 from routing.models import Batch, BatchStatus, StoredFile, SubLane
 from routing.selectors import QuoteTerms
@@ -41,7 +42,7 @@ class Outcome:
 
 def batch_name(batch: Batch) -> str:
     """Give what a person calls the batch: its metadata's ``name``, else its id."""
-    return (batch.metadata or {}).get("name", "").strip() or batch.public_id
+    return visible((batch.metadata or {}).get("name", "").strip()) or batch.public_id
 
 
 def outcome_of(batch: Batch) -> Outcome | None:

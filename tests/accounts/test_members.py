@@ -55,7 +55,7 @@ def test_who_is_invited_chooses_a_password_and_is_in(admin: Client, tenant: Tena
     assert "Your password was saved." in login
     assert "This link is no longer good" in words_of(Client().get(link, follow=True))
     visitor.post("/login", {"username": "nadia@example.com", "password": LONG})
-    assert "Nadia New nadia@example.com developer" in words_of(visitor.get(SETTINGS))
+    assert "Nadia New nadia@example.com Developer" in words_of(visitor.get(SETTINGS))
     entries = AuditEntry.objects.filter(object_id="nadia@example.com").order_by("pk")
     assert [(entry.action, entry.actor_name) for entry in entries] == [
         ("member.role_set", "Casey Customer"),

@@ -212,6 +212,27 @@ OF_BATCHES = (
         others={**_OF_STAFF, "support": 403},
     ),
     PageCase(
+        name="move a job",
+        url_name="routing:job-move",
+        seen_by="operator",
+        make=lambda world: f"/ops/jobs/{unclear(world).token}/move/",
+        others={**_OF_STAFF, "support": 403, "finance": 403},
+    ),
+    PageCase(
+        name="provider accounts",
+        url_name="routing:provider-account-list",
+        seen_by="operator",
+        make=lambda _world: "/ops/accounts/",
+        others={**_OF_STAFF, "finance": 403},
+    ),
+    PageCase(
+        name="secret of notices",
+        url_name="routing:notice-secret",
+        seen_by="operator",
+        make=lambda _world: "/ops/accounts/openai/customer/notices/",
+        others={**_OF_STAFF, "support": 403},
+    ),
+    PageCase(
         name="any batch, a job unclear",
         url_name="routing:any-batch-detail",
         seen_by="operator",

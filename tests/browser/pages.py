@@ -225,6 +225,7 @@ NOT_PAGES = {
     "routing:batch-file": "a download",
     "routing:provider-notice": "for providers",
     "routing:job-look": "takes a POST",
+    "routing:polls-look": "takes a POST",
     **NOT_OF_AUDIT,
     **NOT_OF_RECONCILIATION,
     **NOT_OF_FILES,

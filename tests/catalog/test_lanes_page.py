@@ -80,20 +80,20 @@ def test_a_row_says_what_an_operator_needs(desk: Client, clock: Clock) -> None:
     row = row[row.index(ROW) : row.index("</tr>", row.index(ROW))]
     for shown in (
         "In rotation",
-        ">55<",
+        ">55 min<",
         "1.23 %",
-        "n 1,200",
+        "of 1,200",
         "$1.25",
         "$5.00",
         ">2,000,000<",
         "4,998,000,000 tokens free",
     ):
         assert shown in row
-    assert "prior" not in row
+    assert "not measured" not in row
 
 
 def test_a_lane_without_measurement_is_marked(desk: Client) -> None:
-    assert ">prior, n 0<" in _text(desk.get(PAGE, {"text": "gpt-4o-2024-08-06"}))
+    assert ">not measured<" in _text(desk.get(PAGE, {"text": "gpt-4o-2024-08-06"}))
 
 
 def test_page_and_fragment_show_the_same_region(desk: Client) -> None:

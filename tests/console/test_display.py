@@ -272,3 +272,17 @@ def test_each_tone_that_needs_attention_has_its_own_shape() -> None:
 def test_provider_text_is_escaped() -> None:
     assert "<b>" not in rendered("{% status_badge status %}", status="<b>x</b>")
     assert "<b>" not in display.middle_shortened("<b>x</b>")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(86_400, "24 hours"), (2_592_000, "30 days"), (1_800, "30 minutes"), (90, "90 seconds"), (1, "1 second")],
+)
+def test_a_span_is_spelled_in_its_largest_whole_unit_of_two_or_more(seconds: int, said: str) -> None:
+    assert display.spelled_span(seconds) == said
+
+
+def test_a_strangers_text_keeps_both_ends_and_hides_nothing() -> None:
+    assert display.both_ends("short", 40) == "short"
+    assert display.both_ends("a" * 60 + "0123456789xyz", 40) == "a" * 26 + "\u2026" + "0123456789xyz"
+    assert display.both_ends("a\u202eb\u2028c\x00", 40) == r"a\u202eb\u2028c\u0000"

@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from accounts.models import AuditEntry, StaffRole
 from ground import clock as the_clock
 from ground.task_runs import TaskRuns
 from routing.models import ProviderJob
+from routing.views.task_words import TASK_WORDS
 from simulators.running import RunningSimulator
 from tests.harness.clock import Clock
 from tests.harness.world import Tenant, do_due_steps
@@ -75,7 +77,7 @@ def test_scheduled_tasks_stand_with_their_last_run(operator: Client, clock: Cloc
         "routing.sweep_files": "Failed",
         "routing.sweep_orphans": "Done",
     }
-    assert "billing.sweep_exports Late 1 min" in words_of(page)
+    assert "Remove exports whose time is over billing.sweep_exports Late 1 min" in words_of(page)
     assert "1,250 ms" in words_of(page)
 
 
@@ -103,6 +105,39 @@ def test_a_job_that_waits_is_looked_at_now_and_one_at_work_is_left_alone(
     job.refresh_from_db()
     assert job.due_at == at + timedelta(minutes=10)
     assert operator.post(f"{PAGE}no-such-token/look/").status_code == 404
+
+
+def test_all_polls_of_the_filters_are_asked_for_at_once(
+    operator: Client, tenant: Tenant, simulator: RunningSimulator
+) -> None:
+    at = the_clock.now()
+    scenes.accepted(tenant, "gpt-4o-mini", "gpt-4o")
+    do_due_steps()
+    first, second = ProviderJob.objects.order_by("pk")
+    late, soon = at - timedelta(minutes=9), at + timedelta(minutes=10)
+    ProviderJob.objects.filter(pk=first.pk).update(due_at=late, state="running")
+    ProviderJob.objects.filter(pk=second.pk).update(due_at=soon, state="running")
+    assert "2 jobs at providers wait to be asked about. Ask about all now" in words_of(operator.get(PAGE))
+    assert operator.post(f"{PAGE}look/", {"state": "overdue", "queue": "poll"})["Location"].endswith(
+        "?state=overdue&queue=poll"
+    )
+    dues = list(ProviderJob.objects.order_by("pk").values_list("due_at", flat=True))
+    assert dues == [late, soon]
+    page = operator.post(f"{PAGE}look/", {"text": "openai"}, follow=True)
+    assert "2 polls will be done by the next free workers." in words_of(page)
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert second.due_at is not None
+    assert (first.due_at, second.due_at < soon) == (late, True)
+    assert [entry.object_id for entry in AuditEntry.objects.filter(action="job.looked_at").order_by("pk")] == [
+        "1 polls",
+        "2 polls",
+    ]
+    assert operator.post(f"{PAGE}look/", {"state": "no such"}).status_code == 404
+
+
+def test_every_scheduled_task_is_said_in_words() -> None:
+    assert set(settings.TASK_SECONDS_BETWEEN) == set(TASK_WORDS)
 
 
 def test_support_reads_and_does_not_act(tenant: Tenant, simulator: RunningSimulator, db: None) -> None:

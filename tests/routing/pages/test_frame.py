@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client, RequestFactory
 
-from accounts.models import User
+from accounts.models import StaffRole, User
 from console.views.errors import server_error
 from tests.harness.world import Tenant
 from tests.routing.pages import scenes
@@ -37,8 +37,29 @@ def test_a_persons_own_zone_goes_before_the_browsers(tenant: Tenant) -> None:
 
 def test_the_frame_names_the_viewer_and_the_organisation(customer: Client) -> None:
     page = words_of(customer.get("/app/batches/"))
-    assert "admin · Casey Customer" in page
+    assert "Admin · Casey Customer" in page
     assert "Acme" in page
+
+
+@pytest.mark.parametrize("role", [role for role in StaffRole if role != StaffRole.NONE])
+def test_no_two_links_of_anybody_have_one_chord(tenant: Tenant, role: StaffRole) -> None:
+    pages = [
+        signed_in(scenes.staff(role)).get("/ops/batches/"),
+        signed_in(scenes.member(tenant.organisation)).get("/app/"),
+    ]
+    for page in pages:
+        links = [link for section in page.context["nav_sections"] for link in section["links"]]
+        chords = [link["chord"] for link in links if link["chord"]]
+        assert len(set(chords)) == len(chords)
+
+
+def test_who_is_staff_and_a_member_has_each_chord_once(tenant: Tenant) -> None:
+    user = scenes.member(tenant.organisation)
+    User.objects.filter(pk=user.pk).update(staff_role=StaffRole.SUPERADMIN)
+    page = signed_in(user).get("/app/")
+    links = [link for section in page.context["nav_sections"] for link in section["links"]]
+    chords = [link["chord"] for link in links if link["chord"]]
+    assert len(set(chords)) == len(chords)
 
 
 def test_an_error_page_has_the_requests_id(customer: Client) -> None:

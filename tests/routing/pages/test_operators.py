@@ -161,8 +161,8 @@ def test_moved_work_is_summed_by_its_way(operator: Client, tenant: Tenant, simul
         job.row_count, job.attempt_number, job.moved_from = row_count, attempt_number, origin
         job.save(force_insert=True)
     page = words_of(operator.get(url(batch)))
-    assert "openai-direct gpt-4o-mini openai-eu failed_rows 20" in page
-    assert "openai-direct gpt-4o-mini openai-eu not_sent 5" in page
+    assert "openai-direct gpt-4o-mini openai-eu They failed there 20" in page
+    assert "openai-direct gpt-4o-mini openai-eu Taken from there before they were sent 5" in page
 
 
 def test_the_page_asks_again_when_a_job_moves(operator: Client, tenant: Tenant, simulator: RunningSimulator) -> None:

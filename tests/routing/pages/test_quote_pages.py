@@ -31,7 +31,7 @@ def test_a_file_is_priced_and_its_quote_says_what_and_why(customer: Client) -> N
     assert "openai-direct is the only lane of gpt-4o-mini. Its score:" in words
     # the stated prior: 30 min x 500 and 10,000 ppm x 5,000 / 10,000, and the charge with its fee
     assert "+ $0.015000 for 30 min (p95) + $0.005000 for 1 % errors, a stated prior" in words
-    assert "10,000 ppm" in words
+    assert "5000 a percent" in words
     assert "Accept and start the batch" in words
 
 
