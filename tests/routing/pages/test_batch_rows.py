@@ -80,10 +80,12 @@ def test_pages_go_by_row_and_a_long_search_says_how_far_it_came(
 def test_one_row_shows_what_was_asked_beside_what_came_back(customer: Client, batch: Batch) -> None:
     good, bad = (words_of(customer.get(f"{url(batch)}/{row}")) for row in (4, 3))
     assert "Name river number 4." in good
-    tokens = re.search(r"Tokens (\d+) in; (\d+) out Charge \$([0-9.]+)", good)
+    tokens = re.search(r"Tokens (\d+) in; (\d+) out Charge", good)
+    charge = re.search(r'<data class="money" value="([0-9.]+)"', html_of(customer.get(f"{url(batch)}/4")))
     assert tokens
-    # $0.075 and $0.30 for a million.
-    assert Decimal(tokens[3]) == (75 * int(tokens[1]) + 300 * int(tokens[2])) * Decimal("1e-9")
+    assert charge
+    # $0.075 and $0.30 for a million, in micro-USD.
+    assert Decimal(charge[1]) == (75 * int(tokens[1]) + 300 * int(tokens[2])) / Decimal(1_000)
     assert "assistant" in good
     assert "Name river number 3." in bad
     assert "provider_error" in bad
