@@ -12,11 +12,11 @@ from django.core.exceptions import RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.request import UnreadablePostError
-from django.urls import reverse
 from ninja.errors import HttpError, ValidationError
 
 from config.limits import say_refused
 from ground import errors
+from ground.documentation import documentation_of
 
 logger = logging.getLogger("lanehouse.api")
 
@@ -61,7 +61,7 @@ def status_of(error: errors.LanehouseError) -> int:
 def envelope(error: errors.LanehouseError, status: int) -> dict[str, Any]:
     """Give the standard body: OpenAI's four members, then ours; ``doc_url`` leads to what the code means."""
     members = errors.members_of(error, _TYPE.get(status, errors.INVALID_REQUEST_TYPE))
-    return {"error": {**members, "doc_url": f"{reverse('console:docs-page', args=['errors'])}#{error.code}"}}
+    return {"error": {**members, "doc_url": documentation_of(error.code)}}
 
 
 def answer(error: errors.LanehouseError, *, status: int | None = None) -> HttpResponse:

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from ground.documentation import documentation_of
 from routing.domain.pins import BatchPlan
 from routing.models import Batch, FilePricing, Quote, QuoteStatus
 
@@ -30,8 +31,13 @@ def unpriced_answer(quote: Quote) -> dict[str, Any]:
         "workflow": workflow.name,
         "workflow_version": workflow.version,
         "progress": _progress(quote) if quote.status == QuoteStatus.PENDING else None,
-        "error": orjson.loads(bytes(quote.answer)) if quote.status == QuoteStatus.FAILED else None,
+        "error": _error(quote) if quote.status == QuoteStatus.FAILED else None,
     }
+
+
+def _error(quote: Quote) -> dict[str, Any]:
+    members: dict[str, Any] = orjson.loads(bytes(quote.answer))
+    return members | {"doc_url": documentation_of(members["code"])}
 
 
 def _progress(quote: Quote) -> dict[str, int]:

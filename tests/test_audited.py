@@ -40,6 +40,7 @@ from catalog.models import Card
 from catalog.pricing.services import draft_rates, lane_named
 from ground import clock as product_clock
 from routing.models import JobState, ProviderJob
+from routing.services.dispatch import start_next_sub_lane
 from routing.services.learning import learn_from_next_batch
 from simulators.running import RunningSimulator
 from tests.billing.reconciliation.kit import MONTH, matched_month, month_of, report
@@ -47,11 +48,13 @@ from tests.catalog.test_pricing import FILE as PRICE_FILE
 from tests.harness.clock import Clock
 from tests.harness.world import Tenant, do_due_steps, make_tenant
 from tests.routing.conftest import simulator  # noqa: F401 -- a fixture
+from tests.routing.engine.lanes import add_lane
 from tests.routing.pages import scenes
 from tests.routing.pages.conftest import html_of, signed_in
 from tests.test_architecture import ROOT
 
 LANE = "gpt-4o/openai-direct"
+NOTICE_SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZmdoaWprbG1u"
 COLUMNS = {"day": "Date", "amount": "Cost", "token_class": "Was"}
 MAPPING = {"amount_unit": "micro_usd", "currency": "USD", "zone": "UTC", "delimiter": ";"}
 REASON = {"reason": "agreed on the phone"}
@@ -140,11 +143,17 @@ class House:
         return draft_rates(lane, Card.SELL, published, drafted_by=self.olu, reason="new contract").public_id
 
     def sent_job(self) -> str:
-        scenes.accepted(self.tenant, name="sent")
+        batch = scenes.accepted(self.tenant, name="sent")
         do_due_steps()
-        job = ProviderJob.objects.get(state=JobState.RUNNING)
+        job = ProviderJob.objects.get(batch=batch, state=JobState.RUNNING)
         ProviderJob.objects.filter(pk=job.pk).update(due_at=product_clock.now() + timedelta(hours=1))
         return job.token
+
+    def unsent_job(self) -> str:
+        add_lane()
+        batch = scenes.accepted(self.tenant, name="unsent")
+        assert start_next_sub_lane()
+        return ProviderJob.objects.get(batch=batch).token
 
     def unclear_job(self) -> str:
         batch = scenes.accepted(self.tenant, name="unclear")
@@ -192,7 +201,7 @@ def _handed_in(house: House) -> Act:
 
 
 def _limited(house: House) -> Act:
-    form = {"calls_per_minute": "7", "input_tokens_per_minute": "50000000", "accepts_per_minute": "60"}
+    form = {"calls_per_minute": "70", "input_tokens_per_minute": "50000000", "accepts_per_minute": "60"}
     path = f"/ops/customers/{house.tenant.organisation.public_id}/limits/"
     return posting(house.operator, path, {**form, **REASON})
 
@@ -228,6 +237,11 @@ def _closing_file_by_a_program(house: House) -> Act:
     return house.calling(house.fay, "GET", "/periods/2026-10/closing_file")
 
 
+def _asked_about_all(house: House) -> Act:
+    house.sent_job()
+    return posting(house.operator, "/ops/jobs/look/", {"state": "later"})
+
+
 def _learning_off(house: House) -> Act:
     house.learned()
     return posting(house.operator, "/ops/accuracy/gpt-4o/", {"choice": "off", **REASON})
@@ -243,6 +257,14 @@ OF_OPERATORS: Deeds = {
         ["batch.cancelled"],
     ),
     "routing:job-look": (lambda h: posting(h.operator, f"/ops/jobs/{h.sent_job()}/look/"), ["job.looked_at"]),
+    "routing:polls-look": (
+        _asked_about_all,
+        ["job.looked_at"],
+    ),
+    "routing:notice-secret": (
+        lambda h: posting(h.operator, "/ops/accounts/openai/customer/notices/", {"secret": NOTICE_SECRET, **REASON}),
+        ["provider.account_set"],
+    ),
     "routing:unclear-job-decide": (
         lambda h: posting(h.operator, f"/ops/jobs/{h.unclear_job()}/decide/", {"choice": "give_up", **REASON}),
         ["job.decided"],
@@ -260,6 +282,11 @@ OF_OPERATORS: Deeds = {
     "catalog:lane-rotate": (
         lambda h: posting(h.operator, f"/ops/lanes/{LANE}/rotate/", {"rotation": "drain", **REASON}),
         ["lane.rotated"],
+    ),
+    # Behind the import of prices, which would find those of its second lane.
+    "routing:job-move": (
+        lambda h: posting(h.operator, f"/ops/jobs/{h.unsent_job()}/move/", REASON),
+        ["job.moved"],
     ),
     "accounts:audit-csv": (lambda h: getting(h.operator, "/ops/audit/csv"), ["audit.exported"]),
     "accounts:password-forgotten": (

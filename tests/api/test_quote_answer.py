@@ -76,23 +76,23 @@ def test_the_head_names_the_quote_its_times_and_its_size(quote: dict[str, Any], 
 
 def test_the_estimate_adds_up_by_hand(quote: dict[str, Any]) -> None:
     # Per kind, in micro-USD: tokens x rate / 1,000,000, rounded half to even; a fee of 20,000 for each lane.
-    # mini: 16 in at 0.075 = 1.2, 40 out at 0.3 = 12. gpt-4o: 8 in at 1.25 = 10, 8 / 2 + 100 out at 5 = 520.
+    # mini: 18 in at 0.075 = 1.35, 40 out at 0.3 = 12. gpt-4o: 9 in at 1.25 = 11.25, 9 / 2 + 100 out at 5 = 520.
     assert quote["estimate"] == {
-        "input_tokens": 24,
+        "input_tokens": 27,
         "output_tokens": 144,
-        "usage_charge_micro_usd": 1 + 12 + 10 + 520,
+        "usage_charge_micro_usd": 1 + 12 + 11 + 520,
         "fee_micro_usd": 40_000,
-        "total_micro_usd": 40_543,
-        # Input less 5 %, half the output: 15 -> 1.125, 20 -> 6; 7 -> 8.75, 52 -> 260.
-        "low_micro_usd": 1 + 6 + 9 + 260 + 40_000,
-        # Input and 5 %, output at its limit or doubled: 17 -> 1.275, 40 -> 12; 9 -> 11.25, 208 -> 1,040.
-        "high_micro_usd": 1 + 12 + 11 + 1_040 + 40_000,
+        "total_micro_usd": 40_544,
+        # Input less 5 %, half the output: 17 -> 1.275, 20 -> 6; 8 -> 10, 52 -> 260.
+        "low_micro_usd": 1 + 6 + 10 + 260 + 40_000,
+        # Input and 5 %, output at its limit or doubled: 19 -> 1.425, 40 -> 12; 10 -> 12.5, 208 -> 1,040.
+        "high_micro_usd": 1 + 12 + 12 + 1_040 + 40_000,
         # A token a byte, the model's own 16,384 tokens of output, rounded up: 24 -> 1.8, 40 -> 12; 12 -> 15, 81,920.
         "ceiling_micro_usd": 2 + 12 + 15 + 81_920 + 40_000,
-        # Each the dearest of high and 110 %, within the ceiling: 14.52 -> 15 but at most 14; 1,051.25 -> 1,052.
-        "reservation_micro_usd": 14 + 1_052 + 40_000,
-        # At OpenAI's synchronous rates, twice as high, without a fee: 2.4 + 24 + 20 + 1,040.
-        "sync_charge_micro_usd": 2 + 24 + 20 + 1_040,
+        # Each the dearest of high and 110 %, within the ceiling: 14.685 -> 15 but at most 14; 1,052.5 -> 1,053.
+        "reservation_micro_usd": 14 + 1_053 + 40_000,
+        # At OpenAI's synchronous rates, twice as high, without a fee: 2.7 + 24 + 22.5 + 1,040.
+        "sync_charge_micro_usd": 3 + 24 + 22 + 1_040,
     }
 
 
@@ -114,7 +114,7 @@ def test_each_lane_says_what_runs_where_at_which_rate(quote: dict[str, Any]) -> 
         "model_id": "gpt-4o-mini-2024-07-18",
         "model_snapshot": "gpt-4o-mini-2024-07-18",
         "row_count": 2,
-        "input_tokens": 16,
+        "input_tokens": 18,
         "output_tokens": 40,
         "input_rate_micro_usd_per_mtok": 75_000,
         "output_rate_micro_usd_per_mtok": 300_000,
@@ -124,9 +124,9 @@ def test_each_lane_says_what_runs_where_at_which_rate(quote: dict[str, Any]) -> 
         "fee_micro_usd": 20_000,
         "score_micro_usd": 20_013 + 30 * 500 + 5_000,
     }
-    assert (full["model"], full["row_count"], full["input_tokens"], full["output_tokens"]) == ("gpt-4o", 1, 8, 104)
+    assert (full["model"], full["row_count"], full["input_tokens"], full["output_tokens"]) == ("gpt-4o", 1, 9, 104)
     assert (full["input_rate_micro_usd_per_mtok"], full["output_rate_micro_usd_per_mtok"]) == (1_250_000, 5_000_000)
-    assert (full["usage_charge_micro_usd"], full["score_micro_usd"]) == (530, 40_530)
+    assert (full["usage_charge_micro_usd"], full["score_micro_usd"]) == (531, 40_531)
 
 
 def test_the_lanes_add_up_to_the_estimate(quote: dict[str, Any]) -> None:
@@ -141,11 +141,11 @@ def test_the_explanation_can_be_worked_out_by_hand(quote: dict[str, Any]) -> Non
     assert mini == {
         "model": "gpt-4o-mini",
         "row_count": 2,
-        "input_tokens": 16,
+        "input_tokens": 18,
         "output_tokens": 40,
-        "low_input_tokens": 15,
+        "low_input_tokens": 17,
         "low_output_tokens": 20,
-        "high_input_tokens": 17,
+        "high_input_tokens": 19,
         "high_output_tokens": 40,
         "ceiling_input_tokens": 24,
         "ceiling_output_tokens": 40,
@@ -201,7 +201,7 @@ def test_an_accepted_quote_names_its_batch_and_what_is_left_of_the_credit(api: A
     batch_id = api.accept(quote["id"]).json()["id"]
     later = api.get(f"/v1/quotes/{quote['id']}").json()
     assert (later["status"], later["batch_id"]) == ("accepted", batch_id)
-    assert later["available_micro_usd"] == 100_000_000 - 41_066
+    assert later["available_micro_usd"] == 100_000_000 - 41_067
 
 
 def test_an_accepted_quote_stays_accepted_after_its_time(api: Api, quote: dict[str, Any], clock: Clock) -> None:
@@ -229,7 +229,7 @@ def test_a_batch_is_charged_what_its_quote_said_after_rates_changed(
     api: Api, quote: dict[str, Any], dearer: None
 ) -> None:
     assert api.accept(quote["id"]).status_code == 200
-    assert api.get("/v1/wallet").json()["reserved_micro_usd"] == 41_066
+    assert api.get("/v1/wallet").json()["reserved_micro_usd"] == 41_067
 
 
 def test_the_same_file_again_is_another_quote_at_the_same_price(api: Api, quote: dict[str, Any]) -> None:

@@ -63,10 +63,7 @@ def take_late_back(month: date) -> None:
     closed = Period.objects.filter(state=PeriodState.CLOSED, month__in=late.values("carried_to"))
     taken = closed.order_by("-month").first()
     if taken is not None:
-        raise InvalidRequest(
-            f"{taken.month:%B %Y} is closed and has taken attempts of this month. Reopen it first.",
-            code="late_attempts_are_taken",
-        )
+        raise InvalidRequest(f"{taken.month:%B %Y} is closed and has taken attempts of this month. Reopen it first.")
     found = list(late.only("provider", "provider_account", "carried_to"))
     late.update(late_for=None, carried_to=None)
     for provider, account, moved in {

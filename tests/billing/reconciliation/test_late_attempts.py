@@ -119,7 +119,7 @@ def test_reopening_gives_late_attempts_back_unless_a_closed_month_has_taken_them
     assert AttemptRecording.objects.get(job_id=-903).carried_to == DECEMBER
     with pytest.raises(InvalidRequest) as refused:
         take_back(MONTH, by=fay, reason="a late invoice")
-    assert (refused.value.code, Period.objects.get(month=MONTH).state) == ("late_attempts_are_taken", "closed")
+    assert (refused.value.code, Period.objects.get(month=MONTH).state) == ("invalid_value", "closed")
     take_back(NOVEMBER, by=fay, reason="a late invoice")
     take_back(MONTH, by=fay, reason="a late invoice")
     assert not AttemptRecording.objects.filter(late_for__isnull=False).exists()

@@ -87,8 +87,8 @@ def test_an_image_costs_tokens_and_its_detail_decides() -> None:
     assert isinstance(got, QuotePlan)
     low, high = CASES["084"]["input_tokens_between"]
     assert low <= got.estimate.input_tokens <= high
-    # gpt-4o-mini, low detail: 2,833 for the image, 4 + 3 of framing, "Describe." is 2 by its byte pairs
-    assert got.estimate.input_tokens == 2_833 + 7 + 2
+    # gpt-4o-mini, low detail: 2,833 for the image, 4 + 3 of framing, "Describe." is 1 by its byte pairs
+    assert got.estimate.input_tokens == 2_833 + 7 + 1
 
 
 def test_both_embedding_limits_are_stated() -> None:
