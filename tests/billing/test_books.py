@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from datetime import datetime, timedelta
 
@@ -76,6 +77,56 @@ def test_a_balance_from_snapshots_is_the_sum_from_the_first_leg_at_any_instant(c
         for at in instants:
             assert balances_as_of(at, axis) == from_zero(at, axis), (axis, at)
     assert balances_as_of(AT, Axis.BOOKED, accounts_of("customer")[:1]).keys() == {accounts_of("customer")[0].pk}
+
+
+ENTRIES = """
+INSERT INTO billing_ledgertransaction (business_key, body_hash, kind, organisation_id, reference, effective_at,
+        booked_at)
+    SELECT 'entry:' || number, '', 'top_up', %(organisation)s, number::text, %(at)s + number * interval '1 second',
+           %(at)s + number * interval '1 second'
+    FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS number;
+INSERT INTO billing_ledgerleg (transaction_id, leg_number, account_id, amount_micro_usd)
+    SELECT header.id, leg, account.id, 2 * leg - 3
+    FROM billing_ledgertransaction header, generate_series(1, 2) AS leg
+    JOIN billing_ledgeraccount account ON account.code = (ARRAY['top_up_clearing:customer', %(wallet)s])[leg]
+    WHERE header.business_key LIKE 'entry:%%' AND header.reference::bigint BETWEEN %(first)s AND %(last)s;
+"""
+ROWS_READ = """
+SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_xact_user_tables
+WHERE relname LIKE 'billing_%'
+"""
+
+
+@pytest.mark.parametrize("analysed", ["never", "young", "grown"])
+def test_a_balance_reads_the_entries_of_its_span_whatever_is_known_of_the_tables(
+    clock: Clock, superuser_connection: psycopg.Connection, analysed: str
+) -> None:
+    clock.freeze(AT)
+    organisation = make_organisation(money=1)
+    wallet = account_by_code(f"wallet:{organisation.public_id}")
+    many = {"at": AT, "organisation": organisation.pk, "wallet": wallet.code}
+    server = psycopg.ClientCursor(superuser_connection)
+    # A snapshot after every 200 entries of 4,000; since the newest, 1,000 more.
+    for first in range(1, 5_001, 200):
+        last = first + 199
+        with superuser_connection.transaction():
+            server.execute("SET LOCAL session_replication_role = replica")
+            server.execute(ENTRIES, {**many, "first": first, "last": last})
+        if last <= 4_000:
+            server.execute("SELECT billing_take_snapshot(%s)", [AT + timedelta(seconds=last)])
+        if (analysed, first) in {("young", 1), ("grown", 4_801)}:
+            server.execute("ANALYZE billing_ledgertransaction, billing_ledgerleg, billing_ledgersnapshot")
+    for seconds, axis in itertools.product((150, 2_100, 3_999, 4_000), Axis):
+        with superuser_connection.transaction():
+            (before,) = server.execute(ROWS_READ).fetchone() or (0,)
+            found = server.execute(
+                "SELECT balance_micro_usd FROM billing_balances_as_of(ARRAY[%s], %s, %s)",
+                [wallet.pk, AT + timedelta(seconds=seconds), axis.value],
+            ).fetchone()
+            (after,) = server.execute(ROWS_READ).fetchone() or (0,)
+        assert found == (1 + seconds,)
+        # At most 199 entries, two legs each; a minute of entries before the newest snapshot; and a few of the others.
+        assert after - before < 199 * 3 + 60 + 60, (seconds, axis)
 
 
 def test_a_snapshot_is_taken_once_an_hour_of_an_hour_ago(clock: Clock) -> None:
