@@ -206,6 +206,12 @@ def _limited(house: House) -> Act:
     return posting(house.operator, path, {**form, **REASON})
 
 
+def _blocked(house: House) -> Act:
+    path = f"/ops/customers/{house.tenant.organisation.public_id}/block/"
+    block, lift = posting(house.finance, path, REASON), posting(house.finance, f"{path}?lift", REASON)
+    return lambda: (block(), lift())[1]
+
+
 def _drafted(house: House) -> Act:
     form = {"model": "gpt-4o", "lane": "openai-direct", "card": "sell", "input": "1.3", "output": "6"}
     return posting(house.operator, "/ops/rates/new/", {**form, "discount_percent": "0", **REASON})
@@ -251,6 +257,7 @@ def _learning_off(house: House) -> Act:
 Deeds = dict[str, tuple[Callable[[House], Act], list[str]]]
 OF_OPERATORS: Deeds = {
     "console:customer-limits": (_limited, ["organisation.limits_set"]),
+    "console:customer-block": (_blocked, ["organisation.blocked", "organisation.unblocked"]),
     "routing:learning": (_learning_off, ["learning.decided"]),
     "routing:any-batch-cancel": (
         lambda h: posting(h.operator, f"/ops/batches/{scenes.accepted(h.tenant).public_id}/cancel/"),

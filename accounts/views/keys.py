@@ -55,7 +55,7 @@ def key_list(request: HttpRequest, membership: Membership) -> HttpResponse:
             empty_deed=new if may_write else None,
         ),
         form,
-        [_row(key) for key in page.keys],
+        [key_row(key) for key in page.keys],
         next_after=page.keys[-1].public_id if page.has_more else "",
         may_write=may_write,
         at=clock.now(),
@@ -107,14 +107,15 @@ def key_revoke(request: HttpRequest, membership: Membership, key_id: str) -> Htt
     context = {
         "active_nav": "keys",
         "title": "Revoke the key",
-        "row": _row(key),
+        "row": key_row(key),
         "at": clock.now(),
         "in_dialog": is_dialog,
     }
     return render(request, f"accounts/{'_' if is_dialog else ''}key_revoke.html", context)
 
 
-def _row(key: ApiKey) -> dict[str, object]:
+def key_row(key: ApiKey) -> dict[str, object]:
+    """Give what a line of a list of keys says."""
     state = key_state(key, clock.now())
     return {
         "key": key,

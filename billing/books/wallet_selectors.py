@@ -45,7 +45,7 @@ class WalletProof:
         )
 
 
-_WALLETS = """
+_EACH_WALLET = """
 SELECT organisation.*, billing_available_micro_usd(organisation.id) AS available_micro_usd,
        billing_held_micro_usd(organisation.id) AS held_micro_usd,
        coalesce(balance.receivable_micro_usd, 0) AS receivable_micro_usd,
@@ -54,6 +54,11 @@ SELECT organisation.*, billing_available_micro_usd(organisation.id) AS available
         WHERE receipt.organisation_id = organisation.id) AS settled_micro_usd
 FROM accounts_organisation organisation
 LEFT JOIN billing_customerbalance balance ON balance.organisation_id = organisation.id
+"""
+_ONE_WALLET = _EACH_WALLET + "WHERE organisation.id = %(id)s"
+_WALLETS = (
+    _EACH_WALLET
+    + """
 WHERE organisation.kind = 'customer' AND (organisation.name, organisation.id) > (%(name)s, %(id)s)
   AND (%(text)s = '' OR organisation.public_id = %(text)s OR organisation.slug = %(text)s
        OR organisation.name ILIKE '%%' || %(pattern)s || '%%')
@@ -61,6 +66,13 @@ WHERE organisation.kind = 'customer' AND (organisation.name, organisation.id) > 
   AND (%(below)s::bigint IS NULL OR billing_available_micro_usd(organisation.id) < %(below)s)
 ORDER BY organisation.name, organisation.id LIMIT %(limit)s
 """
+)
+
+
+def wallet_of(organisation: Organisation) -> WalletRow:
+    """Give one customer's wallet."""
+    (found,) = Organisation.objects.raw(_ONE_WALLET, {"id": organisation.pk})
+    return _wallet_row(found)
 
 
 def wallet_page(

@@ -9,11 +9,12 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from accounts.models import Organisation
+from accounts.zones import reporting_zone_of
 from billing.domain.calendar import BucketWidth, borders, day_starts_at
 from billing.domain.cells import usd_cell
 from billing.selectors import receipt_for_batch
 from billing.usage.forms import UsageFilterForm
-from billing.usage.reading import NOTHING, Dimension, UsageRow, UsageSums, keys_of_usage
+from billing.usage.reading import NOTHING, Dimension, UsageRow, UsageSums, keys_of_usage, usage_rows
 from ground.charts import BarChart, Series, stacked_bars
 from ground.errors import NotFound
 
@@ -23,6 +24,7 @@ _DAYS_A_WEEK: Final = 7
 _SERIES_MAX: Final = 4
 _GROUPS_MAX: Final = 100
 _MICRO_PER_CENT: Final = 10_000
+_RECENT_DAYS: Final = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +108,15 @@ def bars_of(
         _dollars,
         zone,
     )
+
+
+def recent_spend(organisation: Organisation, at: datetime) -> BarChart | None:
+    """Give the charge by day of the last 30 days, today the last of them; None when nothing was settled in them."""
+    zone = reporting_zone_of(organisation)
+    today = at.astimezone(zone).date()
+    cuts = cuts_of(today - timedelta(days=_RECENT_DAYS - 1), today, zone)
+    rows = usage_rows(organisation, cuts, limit=_RECENT_DAYS)
+    return bars_of(cuts, rows, (), zone) if rows else None
 
 
 def receipt_place(organisation: Organisation, batch_public_id: str | None) -> tuple[datetime, int] | None:

@@ -1,4 +1,4 @@
-"""Staff's list of customers, and changing a customer's limits; finance's first page."""
+"""Staff's list of customers, one of them, and changing its limits; finance's first page."""
 
 from __future__ import annotations
 
@@ -12,17 +12,25 @@ from accounts.action_pages import Action, ask, done, say_error
 from accounts.list_pages import ROWS_PER_PAGE, ListPage, show_list
 from accounts.models import StaffRole, User
 from accounts.pages import staff_page
+from accounts.services.blocking import set_block
 from accounts.services.limits import set_limits
+from accounts.views.keys import key_row
 from billing.adjustments.selectors import organisation_named
 from billing.books.forms import WalletFilterForm
 from billing.books.overview import finance_overview
 from billing.reconciliation.overview import reconciliation_overview
-from console.customers import CustomerRow, customer_page
+from console.customers import CustomerRow, customer_by_id, customer_page
 from ground import clock
 from ground.errors import InvalidRequest
 from ground.reasons import REASON_MAX_CHARACTERS
+from routing.selectors import batch_page
+from routing.views.operators import any_batch_rows
+from webhooks.views.endpoints import endpoint_rows
 
 _NAV = "customers"
+_SHOWN_COUNT = 10
+_MAY_CHANGE = frozenset({StaffRole.OPERATOR, StaffRole.SUPERADMIN})
+_MAY_BLOCK = (StaffRole.OPERATOR, StaffRole.FINANCE)
 
 
 class LimitsForm(forms.Form):
@@ -65,8 +73,30 @@ def customer_list(request: HttpRequest, user: User) -> HttpResponse:
         form,
         rows,
         next_after=rows[-1].organisation.public_id if has_more else "",
-        may_change=user.staff_role in {StaffRole.OPERATOR, StaffRole.SUPERADMIN},
+        may_change=user.staff_role in _MAY_CHANGE,
     )
+
+
+@require_safe
+@staff_page(StaffRole.OPERATOR, StaffRole.FINANCE, StaffRole.SUPPORT)
+def customer_detail(request: HttpRequest, user: User, organisation_id: str) -> HttpResponse:
+    """Show one customer: money, work, limits, keys and webhook endpoints."""
+    at = clock.now()
+    customer = customer_by_id(organisation_id, at=at, limit=_SHOWN_COUNT)
+    organisation = customer.row.organisation
+    context = {
+        "active_nav": _NAV,
+        "crumbs": [{"label": "Customers", "url": reverse("console:customer-list")}, {"label": organisation.name}],
+        "at": at,
+        "customer": customer,
+        "batches": any_batch_rows(batch_page(organisation=organisation, after=None, limit=_SHOWN_COUNT).batches),
+        "keys": [key_row(key) for key in customer.keys],
+        "endpoints": endpoint_rows(customer.endpoints, at),
+        "may_change": user.staff_role in _MAY_CHANGE,
+        "may_block": user.staff_role in {*_MAY_BLOCK, StaffRole.SUPERADMIN},
+        "may_read_books": user.staff_role in {StaffRole.FINANCE, StaffRole.SUPERADMIN},
+    }
+    return render(request, "console/customer.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -77,7 +107,7 @@ def customer_limits(request: HttpRequest, user: User, organisation_id: str) -> H
     names = [name for name in LimitsForm.base_fields if name != "reason"]
     initial = {name: getattr(organisation, name) for name in names}
     form = LimitsForm(request.POST if request.method == "POST" else None, initial=initial)
-    back_url = reverse("console:customer-list")
+    back_url = reverse("console:customer-detail", args=[organisation.public_id])
     if form.is_bound and form.is_valid():
         try:
             set_limits(
@@ -94,6 +124,43 @@ def customer_limits(request: HttpRequest, user: User, organisation_id: str) -> H
     return ask(
         request, Action(title="Change limits", submit="Set limits", back_url=back_url, nav=_NAV, lead=lead), form
     )
+
+
+class BlockForm(forms.Form):
+    """Why a customer is blocked, or no longer."""
+
+    reason = forms.CharField(label="Reason", max_length=REASON_MAX_CHARACTERS)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_page(*_MAY_BLOCK)
+def customer_block(request: HttpRequest, user: User, organisation_id: str) -> HttpResponse:
+    """Block a customer's new batches, or lift the block; which, the form says, so that sent twice it is done once."""
+    organisation = organisation_named(organisation_id)
+    is_blocked = request.GET.get("lift") is None
+    back_url = reverse("console:customer-detail", args=[organisation.public_id])
+    form = BlockForm(request.POST if request.method == "POST" else None)
+    if form.is_bound and form.is_valid():
+        try:
+            set_block(organisation, is_blocked=is_blocked, reason=form.cleaned_data["reason"], user=user)
+        except InvalidRequest as error:
+            say_error(form, error)
+        else:
+            said = "is blocked" if is_blocked else "is no longer blocked"
+            return done(request, back_url, f"{organisation.name} {said}.")
+    action = Action(
+        title="Block new batches" if is_blocked else "Lift the block",
+        submit="Block" if is_blocked else "Lift",
+        back_url=back_url,
+        nav=_NAV,
+        lead=(
+            f"Customer: {organisation.name}. New batches are refused; what runs goes on and is charged."
+            if is_blocked
+            else f"Customer: {organisation.name}. New batches are accepted again, unless something is owed.",
+        ),
+        is_danger=is_blocked,
+    )
+    return ask(request, action, form)
 
 
 @require_safe

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from accounts.models import MemberRole, Membership, StaffRole, User
 from accounts.pages import member_page, region_asked_for, staff_page
 from billing.views.shown import may_read_money
+from billing.views.usage_shown import recent_spend
 from console.overviews import (
     customer_overview,
     engine_queue,
@@ -58,6 +59,7 @@ def customer_page(request: HttpRequest, membership: Membership) -> HttpResponse:
         "running": overview.running,
         "rows": [list_row(batch, sub_lanes[batch.pk]) for batch in latest],
         "may_read_money": may_read_money(membership),
+        "chart": recent_spend(organisation, clock.now()) if may_read_money(membership) else None,
         "may_write": membership.role in _WRITERS,
         "may_make_keys": membership.role == MemberRole.ADMIN,
     }

@@ -59,9 +59,7 @@ def any_batch_list(request: HttpRequest, _user: User) -> HttpResponse:
         except NotFound as error:
             raise Http404(error.message) from error
     at = clock.now()
-    sub_lanes = sub_lanes_of_batches(page.batches)
-    risks = risks_of(page.batches)
-    rows = [_row(batch, sub_lanes[batch.pk], risks[batch.pk]) for batch in page.batches]
+    rows = any_batch_rows(page.batches)
     frame = list_frame(request, form, page, rows)
     is_region = region_asked_for(request) == REGION
     if is_region and request.GET.get("v") == frame["version"]:
@@ -74,6 +72,12 @@ def any_batch_list(request: HttpRequest, _user: User) -> HttpResponse:
         "refused_accounts": refused_accounts(),
     }
     return render(request, f"routing/{'_' if is_region else ''}any_batch_list.html", context)
+
+
+def any_batch_rows(batches: Sequence[Batch]) -> list[dict[str, Any]]:
+    """Give what the lines of a list of anybody's batches say."""
+    sub_lanes, risks = sub_lanes_of_batches(batches), risks_of(batches)
+    return [_row(batch, sub_lanes[batch.pk], risks[batch.pk]) for batch in batches]
 
 
 def _row(batch: Batch, sub_lanes: Sequence[SubLane], risks: Sequence[str]) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from ground import clock
 from tests.billing.kit import settlement, usage
 from tests.harness.world import Tenant, make_tenant
 from tests.routing.pages.conftest import html_of, signed_in, words_of
-from tests.routing.pages.scenes import accepted, staff
+from tests.routing.pages.scenes import accepted, rows, staff
+from webhooks.services.endpoints import create_endpoint
 
 
 @pytest.fixture
@@ -50,6 +51,40 @@ def test_an_operator_changes_limits_with_a_reason_and_the_next_call_goes_by_them
     assert Client(headers=tenant.headers).get("/v1/models")["x-ratelimit-limit-requests"] == "7"
     assert operator.post(path, {**wanted, "reason": "floods us"}).status_code == 302
     assert AuditEntry.objects.filter(action="organisation.limits_set").count() == 1
+    assert signed_in(staff(StaffRole.SUPPORT, name="Sue Support")).get(path).status_code == 403
+
+
+def test_one_customer_is_shown_with_money_work_keys_and_endpoints(tenant: Tenant) -> None:
+    create_endpoint(tenant.organisation, url="https://hooks.example.com/x", name="Nightly", event_types=())
+    path = f"/ops/customers/{tenant.organisation.public_id}/"
+    operator = signed_in(staff())
+    assert f'href="{path}"' in html_of(operator.get("/ops/customers/"))
+    page = words_of(operator.get(path))
+    # 100 dollars were put in, 1.25 charged; three rows wait under a hold.
+    for words in ("$1.25", "settled in all", "1 batch running", "600 calls, 60 accepts", "…", "hooks.example.com"):
+        assert words in page
+    twin = Organisation.objects.get(twin_of=tenant.organisation)
+    for unknown in ("org_none", twin.public_id):
+        assert operator.get(f"/ops/customers/{unknown}/").status_code == 404
+
+
+def test_a_customer_is_blocked_with_a_reason_once_and_let_go_again(tenant: Tenant) -> None:
+    finance = signed_in(staff(StaffRole.FINANCE))
+    path = f"/ops/customers/{tenant.organisation.public_id}/block/"
+    caller = Client(headers=tenant.headers)
+    quote = caller.post("/v1/quotes/model", rows(count=3), content_type="application/jsonl").json()
+    wanted = {"quote_id": quote["id"]}
+    assert finance.post(path, {"reason": ""}).status_code == 422
+    for _ in range(2):
+        assert finance.post(path, {"reason": "bounced payment"}).status_code == 302
+        refused = caller.post("/v1/batches", wanted, content_type="application/json")
+        assert refused.json()["error"]["code"] == "billing_blocked"
+    assert AuditEntry.objects.get(action="organisation.blocked").reason == "bounced payment"
+    for _ in range(2):
+        assert finance.post(f"{path}?lift", {"reason": "it was paid"}).status_code == 302
+    assert AuditEntry.objects.filter(action="organisation.unblocked").count() == 1
+    accepted_now = caller.post("/v1/batches", wanted, content_type="application/json")
+    assert (accepted_now.status_code, accepted_now.json()["object"]) == (200, "batch")
     assert signed_in(staff(StaffRole.SUPPORT, name="Sue Support")).get(path).status_code == 403
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import messages
@@ -34,17 +35,21 @@ _DIALOGS = (("edit", "Edit"), ("rotate", "Rotate secret"))
 @member_page
 def endpoint_list(request: HttpRequest, membership: Membership) -> HttpResponse:
     """Show the organisation's endpoints."""
-    found = list(selectors.endpoint_list(membership.organisation))
-    counts = selectors.delivery_counts(found, clock.now() - _DAY)
     context = {
         "active_nav": "webhooks",
         "may_write": may_write(membership),
-        "rows": [
-            shown.EndpointRow(endpoint=endpoint, badge=shown.endpoint_badge(endpoint), counts=counts[endpoint.pk])
-            for endpoint in found
-        ],
+        "rows": endpoint_rows(list(selectors.endpoint_list(membership.organisation)), clock.now()),
     }
     return render(request, "webhooks/endpoint_list.html", context)
+
+
+def endpoint_rows(endpoints: Sequence[Endpoint], at: datetime) -> list[shown.EndpointRow]:
+    """Give what the lines of a list of endpoints say, with the deliveries of the day before ``at``."""
+    counts = selectors.delivery_counts(endpoints, at - _DAY)
+    return [
+        shown.EndpointRow(endpoint=endpoint, badge=shown.endpoint_badge(endpoint), counts=counts[endpoint.pk])
+        for endpoint in endpoints
+    ]
 
 
 @require_safe
