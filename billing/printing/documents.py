@@ -25,7 +25,7 @@ _ROUNDED = (
 
 
 def receipt_sheet(receipt: Receipt, customer: Organisation, zone: ZoneInfo) -> Sheet:
-    """Give a receipt whose lines are loaded; instants in a zone, and in UTC."""
+    """Give a receipt whose lines are loaded; its instant in a zone and, where that is another, in UTC."""
     owed = (("Owed", receipt.receivable_micro_usd),) if receipt.receivable_micro_usd else ()
     return Sheet(
         title="Receipt",
@@ -41,7 +41,7 @@ def receipt_sheet(receipt: Receipt, customer: Organisation, zone: ZoneInfo) -> S
                 ("Receipt", receipt.public_id),
                 ("Batch", receipt.batch_public_id),
                 ("Settled", instant(receipt.settled_at, zone)),
-                ("", instant(receipt.settled_at, ZoneInfo("UTC"))),
+                *([] if zone.key == "UTC" else [("", instant(receipt.settled_at, ZoneInfo("UTC")))]),
             ),
         ),
         tables=(

@@ -47,6 +47,7 @@ def test_a_receipts_pdf_has_the_figures_of_its_csv_and_json(receipt: Receipt) ->
         "Page 1 of 1",
     ):
         assert said in text, said
+    assert text.count("12:00:00 UTC") == 1
 
 
 def test_the_same_receipt_is_the_same_bytes_on_any_day(receipt: Receipt, clock: Clock) -> None:  # noqa: F811
