@@ -77,7 +77,7 @@ def _megabytes(pid: int, name: str) -> float:
 
 @contextmanager
 def running_product(*, web_workers: int = 1) -> Iterator[Product]:
-    """Run PostgreSQL and granian until the block ends."""
+    """Run PostgreSQL and the web server until the block ends."""
     with running_site() as site, running_web(site, web_workers=web_workers) as product:
         yield product
 
@@ -114,15 +114,13 @@ def running_site() -> Iterator[Site]:
 
 @contextmanager
 def running_web(site: Site, *, web_workers: int = 1) -> Iterator[Product]:
-    """Run granian, freshly started, until the block ends."""
+    """Run the web server, freshly started, until the block ends."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     web = subprocess.Popen(  # noqa: S603 -- our own server
         [
-            *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", "127.0.0.1"),
-            *("--port", str(port), "--workers", str(web_workers), "--http", "1", "--no-ws"),
-            *("--blocking-threads", "64", "--log-level", "error", "config.serving:application"),
+            *(sys.executable, "-m", "config.web", "--port", str(port), "--workers", str(web_workers)),
         ],
         cwd=ROOT,
         env=site.environment,

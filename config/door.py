@@ -1,14 +1,11 @@
-"""What every ``/v1`` call passes around ninja: chunked bodies, NUL, ninja's own 405 in our envelope, limits said."""
+"""What every ``/v1`` call passes around ninja: NUL, ninja's own 405 in our envelope, limits said."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import BinaryIO, cast
 
-from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
-from django.core.handlers.wsgi import LimitedStream, WSGIRequest
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import URLPattern, URLResolver, re_path
 from django.views.decorators.csrf import csrf_exempt
@@ -47,7 +44,6 @@ def door(view: View) -> View:
         refusal = _refusal(request)
         if refusal is not None:
             return answer(refusal)
-        _make_chunks_readable(request)
         response = view(request, *args, **kwargs)
         say_limits(response, request)
         if response.status_code != _METHOD_NOT_ALLOWED:
@@ -74,16 +70,3 @@ def _refusal(request: HttpRequest) -> LanehouseError | None:
         if any("\x00" in text for text in (name, *values)):
             return InvalidRequest("A parameter of the address holds a NUL character.", param=name[:80])
     return None
-
-
-def _make_chunks_readable(request: HttpRequest) -> None:
-    """Let a body without a declared length be read, up to one byte over the longest that any call takes.
-
-    Django reads nothing of it, because under WSGI only some servers end the stream themselves; those say so.
-    """
-    if not isinstance(request, WSGIRequest) or request.META.get("CONTENT_LENGTH"):
-        return
-    environ = request.environ
-    if environ.get("wsgi.input_terminated") and "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower():
-        stream = LimitedStream(environ["wsgi.input"], settings.QUOTE_BODY_MAX_BYTES + 1)
-        request._stream = cast(BinaryIO, stream)  # noqa: SLF001 -- Django has no other way

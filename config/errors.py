@@ -26,12 +26,14 @@ STATUS: dict[type[errors.LanehouseError], int] = {
     errors.PaymentRequired: 402,
     errors.PermissionRefused: 403,
     errors.NotFound: 404,
+    errors.BodyTooSlow: 408,
     errors.InProgress: 409,
     errors.PayloadTooLarge: 413,
     errors.UnsupportedMediaType: 415,
     errors.RangeNotSatisfiable: 416,
     errors.RateLimited: 429,
     errors.StoreFull: 429,
+    errors.HeadTooLong: 431,
     errors.ServerBusy: 503,
 }
 # OpenAI's words for the kinds of error, so that its SDKs show them as their own.
@@ -48,6 +50,11 @@ _TYPE = {
 # Disk, quota or file handles are used up: it passes when there is room again, and nothing was stored.
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE}
 _PARAM_MAX_CHARACTERS = 80
+
+
+def broken_off() -> errors.InvalidRequest:
+    """Give the refusal of a body of which a part is missing."""
+    return errors.InvalidRequest("The body ended before it was whole. Nothing of it was used.", code="body_incomplete")
 
 
 def status_of(error: errors.LanehouseError) -> int:
@@ -112,9 +119,23 @@ def _(error: HttpError, _request: HttpRequest) -> HttpResponse:
     return answer(cause if isinstance(cause, errors.LanehouseError) else errors.InvalidRequest(str(error)))
 
 
+class BodyLost(OSError):
+    """What reading a body raises when no more of it comes: Django takes it for a broken connection."""
+
+    def __init__(self, error: errors.LanehouseError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
 @answer_to.register
-def _(_error: UnreadablePostError, _request: HttpRequest) -> HttpResponse:
-    return answer(errors.InvalidRequest("The body ended before it was whole."))
+def _(error: BodyLost, _request: HttpRequest) -> HttpResponse:
+    return answer(error.error)
+
+
+@answer_to.register
+def _(error: UnreadablePostError, _request: HttpRequest) -> HttpResponse:
+    cause = error.__cause__
+    return answer(cause.error if isinstance(cause, BodyLost) else broken_off())
 
 
 @answer_to.register

@@ -1,8 +1,9 @@
 """The gate before everything else: how many requests a process works on at once, by kind of work.
 
-A request without a place is answered at once with 503 and ``Retry-After: 1``, before any statement of the database. The
-server has more threads than the gate has places, and each kind has fewer places than the whole: however many bodies
-drip in or results are drained slowly, other calls find a thread, and ``/healthz`` always does.
+A request without a place is answered at once with 503 and ``Retry-After: 1``, before any statement of the database. A
+body that fits into memory is there before its request comes to the gate (``config/bridge.py``). The server has more
+threads than the gate has places, and each kind has fewer places than the whole: however many longer bodies drip in or
+results are drained slowly, other calls find a thread, and ``/healthz`` always does.
 """
 
 from __future__ import annotations
@@ -22,21 +23,26 @@ from ground.errors import ServerBusy
 _PASSES: Final = frozenset({"/healthz", "/readyz"})
 _WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _DOWNLOADS: Final = ("/content", "/results")
+# In the environment of a request whose body is still coming in.
+ARRIVING: Final = "lanehouse.is_arriving"
 
 
 class Work(StrEnum):
-    """What a request may keep a thread waiting for."""
+    """What a request may keep a thread waiting for, or memory filled with."""
 
     UPLOAD = "upload"
+    BODY = "body"
     DOWNLOAD = "download"
     OTHER = "other"
 
 
 def work_of(request: HttpRequest) -> Work:
-    """Say what a request may keep a thread waiting for: its body, the reader of its answer, or neither."""
+    """Say what a request keeps: a thread for its body or for the reader of its answer, memory, or nothing for long."""
+    if request.META.get(ARRIVING):
+        return Work.UPLOAD
     if request.method not in _WITHOUT_BODY:
-        has_body = request.META.get("CONTENT_LENGTH") not in {None, "", "0"} or "HTTP_TRANSFER_ENCODING" in request.META
-        return Work.UPLOAD if has_body else Work.OTHER
+        has_body = request.META.get("CONTENT_LENGTH") not in {None, "", "0"}
+        return Work.BODY if has_body else Work.OTHER
     return Work.DOWNLOAD if request.path.endswith(_DOWNLOADS) else Work.OTHER
 
 
@@ -45,14 +51,20 @@ class Gate:
 
     Args:
         all_places: Requests at once, of any kind.
-        upload_places: Of these, requests with a body.
+        upload_places: Of these, requests whose body is still coming in.
+        body_places: Of these, requests with a body that is there.
         download_places: Of these, requests for a file.
     """
 
-    def __init__(self, *, all_places: int, upload_places: int, download_places: int) -> None:
+    def __init__(self, *, all_places: int, upload_places: int, body_places: int, download_places: int) -> None:
         self._lock = threading.Lock()
         self._all_places = all_places
-        self._places = {Work.UPLOAD: upload_places, Work.DOWNLOAD: download_places, Work.OTHER: all_places}
+        self._places = {
+            Work.UPLOAD: upload_places,
+            Work.BODY: body_places,
+            Work.DOWNLOAD: download_places,
+            Work.OTHER: all_places,
+        }
         self._taken = dict.fromkeys(Work, 0)
         self._refused = dict.fromkeys(Work, 0)
 
@@ -94,6 +106,7 @@ class GateMiddleware:
         self._gate = Gate(
             all_places=settings.GATE_PLACES,
             upload_places=settings.GATE_UPLOAD_PLACES,
+            body_places=settings.GATE_BODY_PLACES,
             download_places=settings.GATE_DOWNLOAD_PLACES,
         )
         self._gates[:] = [self._gate]

@@ -37,7 +37,7 @@ class RequestIdMiddleware:
         given = request.headers.get("x-request-id", "")
         request_id = given if _SAFE_REQUEST_ID.fullmatch(given) else new_public_id("req_", clock.now())
         request.META["lanehouse.request_id"] = request_id
-        request.META[STARTED_NS] = time.perf_counter_ns()
+        request.META.setdefault(STARTED_NS, time.perf_counter_ns())
         response = self._get_response(request)
         response["x-request-id"] = request_id
         return response

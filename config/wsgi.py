@@ -1,4 +1,4 @@
-"""The WSGI application that granian serves."""
+"""The WSGI application that the web server runs."""
 
 import os
 

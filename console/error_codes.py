@@ -74,8 +74,21 @@ CALL_CODES: Final = (
     _of(401, "invalid_api_key", "There is no key, or it is unknown, revoked or expired.", "Check the key."),
     _of(403, "insufficient_scope", "The key may not do this.", "Make a key with the scope that is named."),
     _of(403, "model_not_allowed", "The organisation may not use this model.", "Ask your administrator."),
+    _of(
+        400,
+        "body_incomplete",
+        "The body broke off: it is shorter than declared, or its last chunk is missing. Nothing of it was used.",
+        "Send it again.",
+    ),
+    _of(400, "malformed_request", "What was sent is no HTTP request.", "Send one; the connection is closed."),
     _of(404, "not_found", "There is nothing with this id in your organisation.", "Check the id, and whose key it is."),
     _of(405, "method_not_allowed", "The address knows other methods.", "Allow names them."),
+    _of(
+        408,
+        "body_too_slow",
+        "The body came below the least pace: 15 s, and another second for each 16 KiB. Nothing of it was used.",
+        "Send it again, faster; official SDKs repeat it.",
+    ),
     _of(
         409,
         "idempotency_in_progress",
@@ -91,6 +104,7 @@ CALL_CODES: Final = (
     _of(415, "unsupported_media_type", "The call takes another content type.", "Set Content-Type."),
     _of(416, "range_not_satisfiable", "The range begins behind the end of the file.", "Ask within its size."),
     _of(429, "rate_limit_exceeded", "A limit of your organisation is used up.", "Wait as Retry-After says."),
+    _of(431, "head_too_long", "Address and headers are longer than 64 KiB.", "Send shorter ones."),
     _of(500, "internal_error", "Something went wrong on our side.", "Repeat it; name x-request-id to support."),
     _of(503, "server_busy", "There is no room for the call now; nothing was done.", "Repeat it after Retry-After."),
 )

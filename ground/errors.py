@@ -10,9 +10,11 @@
     ├── PermissionRefused        the key may not do this
     ├── NotFound                 nothing there for this organisation
     ├── InProgress               the same Idempotency-Key is still running
+    ├── BodyTooSlow              the body came below the least pace
     ├── PayloadTooLarge
     ├── UnsupportedMediaType
     ├── RangeNotSatisfiable      no byte of the file is in the range
+    ├── HeadTooLong              address and headers are longer than the server takes
     ├── RateLimited              says when to come back
     ├── StoreFull                too much is stored now; room comes with time
     ├── ServerBusy               says when to come back
@@ -128,6 +130,18 @@ class InProgress(LanehouseError):
     """The first call with this Idempotency-Key is still running."""
 
     code = "idempotency_in_progress"
+
+
+class BodyTooSlow(LanehouseError):
+    """The body came below the least pace; nothing of it was used."""
+
+    code = "body_too_slow"
+
+
+class HeadTooLong(LanehouseError):
+    """Address and headers together are longer than the server takes."""
+
+    code = "head_too_long"
 
 
 class PayloadTooLarge(LanehouseError):

@@ -200,10 +200,20 @@ CONTROL_PLANE_FEE_MICRO_USD = env.integer("LANEHOUSE_FEE_MICRO_USD", 20_000)
 HOLD_MARGIN_BASIS_POINTS = env.integer("LANEHOUSE_HOLD_MARGIN_BASIS_POINTS", 1_000)
 QUOTE_LIFETIME = timedelta(seconds=env.integer("LANEHOUSE_QUOTE_LIFETIME_SECONDS", 1_800))
 QUOTE_BODY_MAX_BYTES = env.integer("LANEHOUSE_QUOTE_BODY_MAX_BYTES", 10 * 1024 * 1024)
-# Requests that one process works on at once; those with a body and those for a file apart (config.gate).
+# Threads of a web process, and requests that it works on at once: bodies that still come in, bodies that are there, and
+# files that go out apart (config.gate).
+WEB_THREADS = env.integer("LANEHOUSE_WEB_THREADS", 64)
 GATE_PLACES = env.integer("LANEHOUSE_GATE_PLACES", 48)
-GATE_UPLOAD_PLACES = env.integer("LANEHOUSE_GATE_UPLOAD_PLACES", 24)
+GATE_UPLOAD_PLACES = env.integer("LANEHOUSE_GATE_UPLOAD_PLACES", 16)
+GATE_BODY_PLACES = env.integer("LANEHOUSE_GATE_BODY_PLACES", 24)
 GATE_DOWNLOAD_PLACES = env.integer("LANEHOUSE_GATE_DOWNLOAD_PLACES", 12)
+# The least pace of bodies, both ways: so long without a byte, and another second for each so many bytes.
+BODY_GRACE_SECONDS = env.integer("LANEHOUSE_BODY_GRACE_SECONDS", 15)
+BODY_LEAST_BYTES_PER_SECOND = env.integer("LANEHOUSE_BODY_LEAST_BYTES_PER_SECOND", 16 * 1024)
+# Up to this a body is whole in memory before a thread is taken: the longest direct quote, as a form. All that are still
+# coming in may hold so much together.
+BODY_KEPT_MAX_BYTES = QUOTE_BODY_MAX_BYTES + 64 * 1024
+BODIES_MAX_BYTES = env.integer("LANEHOUSE_BODIES_MAX_BYTES", 256 * 1024 * 1024)
 # How often a web process reports how its quotes and its gate do; 0: never. Who reads it at /metrics, by what token.
 REPORT_SECONDS = 5
 METRICS_TOKEN = env.text("LANEHOUSE_METRICS_TOKEN")

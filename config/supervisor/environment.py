@@ -30,7 +30,6 @@ class Options:
     host: str
     port: int
     web_workers: int
-    web_threads: int
     engine_processes: int
     make_sample: bool
     show_sample: bool
@@ -65,7 +64,6 @@ def read_options() -> Options:
         host=env.text("LANEHOUSE_HOST", "127.0.0.1"),
         port=_port(),
         web_workers=env.integer("LANEHOUSE_WEB_WORKERS", 1),
-        web_threads=env.integer("LANEHOUSE_WEB_THREADS", 64),
         engine_processes=env.integer("LANEHOUSE_ENGINE_PROCESSES", 2),
         make_sample=env.flag("LANEHOUSE_SAMPLE", default=True),
         show_sample=env.flag("LANEHOUSE_SAMPLE", default=True) and env.flag("LANEHOUSE_SHOW_SAMPLE", default=True),
@@ -118,10 +116,8 @@ def child_specs(state: StateDir, found: Addresses, options: Options, stand_ins: 
     web = ChildSpec(
         name="web",
         command=(
-            *(sys.executable, "-m", "granian", "--interface", "wsgi", "--host", options.host),
-            *("--port", str(options.port), "--workers", str(options.web_workers), "--http", "1"),
-            *("--blocking-threads", str(options.web_threads), "--respawn-failed-workers", "--no-ws"),
-            *("--workers-kill-timeout", "8", "config.serving:application"),
+            *(sys.executable, "-m", "config.web", "--host", options.host),
+            *("--port", str(options.port), "--workers", str(options.web_workers)),
         ),
         # Each of many threads would keep the memory of the largest file that it has read.
         environment={"MALLOC_ARENA_MAX": "1"},

@@ -15,8 +15,10 @@ from routing.error_schemas import ErrorOut
 
 # Where authentication leaves a call's limits for its answer, whatever that will be.
 LIMITS: Final = "lanehouse.limits"
-# Where the outermost middleware leaves the instant at which a request had come, by ``perf_counter_ns``.
+# The instant at which a request's head had come, by ``perf_counter_ns``, and how long its body took, where the server
+# waited for it before it called us.
 STARTED_NS: Final = "lanehouse.started_ns"
+BODY_NS: Final = "lanehouse.body_ns"
 # OpenAPI's content of what is not one JSON document.
 JSON_LINES: dict[str, Any] = {"application/jsonl": {"schema": {"type": "string", "format": "binary"}}}
 

@@ -71,7 +71,7 @@ def _process(number: int, report: ProcessReport, versions: tuple[int, int]) -> d
         "number": number,
         "name": report.process,
         "reported_at": report.reported_at,
-        "gates": [gates[kind] for kind in ("upload", "download", "other") if kind in gates],
+        "gates": [gates[kind] for kind in ("upload", "body", "download", "other") if kind in gates],
         "refused_count": sum(gate["refused_count"] for gate in gates.values()),
         "catalog_version": load.get("catalog_version", 0),
         # A process that was asked for no quote since reads the map when it is.

@@ -12,12 +12,12 @@ requests = RequestFactory()
 
 
 def one_place(answer: HttpResponseBase) -> GateMiddleware:
-    with override_settings(GATE_PLACES=1, GATE_UPLOAD_PLACES=1, GATE_DOWNLOAD_PLACES=1):
+    with override_settings(GATE_PLACES=1, GATE_UPLOAD_PLACES=1, GATE_BODY_PLACES=1, GATE_DOWNLOAD_PLACES=1):
         return GateMiddleware(lambda _request: answer)
 
 
 def test_a_kind_has_fewer_places_than_the_whole() -> None:
-    gate = Gate(all_places=3, upload_places=1, download_places=1)
+    gate = Gate(all_places=3, upload_places=1, body_places=1, download_places=1)
     assert gate.enter(Work.UPLOAD) is not None
     assert gate.enter(Work.UPLOAD) is None
     leave = gate.enter(Work.DOWNLOAD)
@@ -30,7 +30,7 @@ def test_a_kind_has_fewer_places_than_the_whole() -> None:
 
 
 def test_what_keeps_a_thread_waiting_is_told_by_the_head_of_a_request() -> None:
-    assert work_of(requests.post("/v1/batches", b"{}", "application/json")) is Work.UPLOAD
+    assert work_of(requests.post("/v1/batches", b"{}", "application/json")) is Work.BODY
     assert work_of(requests.generic("POST", "/v1/batches/batch_1/cancel")) is Work.OTHER
     assert work_of(requests.get("/v1/files/file-1/content")) is Work.DOWNLOAD
     assert work_of(requests.get("/v1/batches")) is Work.OTHER
@@ -54,7 +54,7 @@ def test_a_failed_request_gives_its_place_back() -> None:
             raise failures.pop()
         return HttpResponse()
 
-    with override_settings(GATE_PLACES=1, GATE_UPLOAD_PLACES=1, GATE_DOWNLOAD_PLACES=1):
+    with override_settings(GATE_PLACES=1, GATE_UPLOAD_PLACES=1, GATE_BODY_PLACES=1, GATE_DOWNLOAD_PLACES=1):
         gate = GateMiddleware(fail_once)
     with pytest.raises(RuntimeError):
         gate(requests.get("/v1/batches"))

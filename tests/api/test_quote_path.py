@@ -68,5 +68,5 @@ def test_prometheus_reads_it_by_its_token_alone(api: Api, client: Client) -> Non
     step = f'process="{quote_path.PROCESS}",step="total"'
     assert f'lanehouse_quote_step_seconds_bucket{{{step},le="+Inf"}} 1' in lines
     assert f"lanehouse_quote_step_seconds_count{{{step}}} 1" in lines
-    assert f'lanehouse_gate_places{{process="{quote_path.PROCESS}",kind="upload"}} 24' in lines
+    assert f'lanehouse_gate_places{{process="{quote_path.PROCESS}",kind="upload"}} 16' in lines
     assert sum(line.startswith("# TYPE") for line in lines) == 7

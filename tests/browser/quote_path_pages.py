@@ -9,7 +9,7 @@ from tests.browser.cases import PageCase, World
 _PATH = "/ops/quote-path/"
 _GATE = {
     kind: {"places": places, "taken": places // 6, "refused_count": 3}
-    for kind, places in (("upload", 24), ("download", 12), ("other", 48))
+    for kind, places in (("upload", 16), ("body", 24), ("download", 12), ("other", 48))
 }
 
 

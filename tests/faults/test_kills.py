@@ -96,7 +96,7 @@ def world(start_product: StartProduct) -> World:
 
 def test_a_killed_web_changes_nothing(world: World) -> None:
     batch_id = world.send_slowly()
-    world.product.kill_child("granian")
+    world.product.kill_child("config.web")
     world.assert_same_end(batch_id)
 
 

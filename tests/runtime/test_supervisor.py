@@ -166,7 +166,7 @@ def test_a_killed_postgresql_comes_back_at_the_same_address(product: Product) ->
 def test_each_killed_child_comes_back_and_its_own_children_are_gone(product: Product) -> None:
     product.start()
     for name, argument in (
-        ("web", "granian"),
+        ("web", "config.web"),
         ("engine", "engine@%h"),
         ("deliveries", "deliveries@%h"),
         ("beat", "beat"),
