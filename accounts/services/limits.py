@@ -8,18 +8,9 @@ from accounts.audit import record
 from accounts.domain.audit import changed
 from accounts.domain.limits import Bucket, BucketKind, refusal
 from accounts.models import Organisation, User
-from ground.errors import InvalidRequest
+from ground.errors import InvalidRequest, RateLimited
 from ground.reasons import checked_reason
 
-_TAKE = """
-WITH wanted AS (
-    SELECT organisation.id, accepts_per_minute, lanehouse_now() AS at, accounts_span_of(1, accepts_per_minute) AS span
-    FROM accounts_organisation organisation WHERE organisation.id = %s
-)
-UPDATE accounts_ratebucket bucket SET full_at = greatest(full_at, at) + span
-FROM wanted
-WHERE bucket.organisation_id = wanted.id AND kind = 'accepts' AND full_at + span <= at + interval '1 minute'
-"""
 _LOOK = """
 SELECT accepts_per_minute, full_at, lanehouse_now()
 FROM accounts_ratebucket bucket JOIN accounts_organisation organisation ON organisation.id = bucket.organisation_id
@@ -78,11 +69,17 @@ def take_accept(organisation: Organisation) -> None:
         RateLimited: The organisation has accepted as many as it may.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_TAKE, [organisation.pk])
-        if cursor.rowcount:
-            return
+        cursor.execute("SELECT accounts_take_accept(%s)", [organisation.pk])
+        (is_taken,) = cursor.fetchone()
+    if not is_taken:
+        raise accepts_refused(organisation)
+
+
+def accepts_refused(organisation: Organisation) -> RateLimited:
+    """Give the refusal of an accept for which there was no room, with the time until there is."""
+    with connection.cursor() as cursor:
         cursor.execute(_LOOK, [organisation.pk])
         row = cursor.fetchone()
     assert row is not None, "an organisation has its buckets"
     per_minute, full_at, at = row
-    raise refusal(Bucket.seen(BucketKind.ACCEPTS, per_minute, full_at=full_at, at=at))
+    return refusal(Bucket.seen(BucketKind.ACCEPTS, per_minute, full_at=full_at, at=at))

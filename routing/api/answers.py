@@ -12,6 +12,7 @@ from accounts.domain.limits import CallLimits
 from accounts.once import once_call_of
 from accounts.selectors import Caller
 from routing.error_schemas import ErrorOut
+from routing.sdk_tries import SdkTry
 
 # Where authentication leaves a call's limits for its answer, whatever that will be.
 LIMITS: Final = "lanehouse.limits"
@@ -34,15 +35,18 @@ def show_debit(request: HttpRequest, input_tokens: int) -> None:
     request.META[LIMITS] = replace(limits, tokens=limits.tokens.after(input_tokens))
 
 
-def is_sdk_retry(request: HttpRequest) -> bool:
-    """Say whether an official SDK repeats this call by itself; it sends no Idempotency-Key, but counts."""
+def sdk_try_of(request: HttpRequest) -> SdkTry | None:
+    """Give which try of an official SDK this call is; none for other clients, and beside an Idempotency-Key."""
     count = request.headers.get("x-stainless-retry-count", "")
-    return once_call_of(request) is None and count.isdecimal() and count.strip("0") != ""
+    if once_call_of(request) is not None or not count.isdecimal():
+        return None
+    return SdkTry(is_retry=count.strip("0") != "", started_ns=request.META[STARTED_NS])
 
 
 def may_be_repeated(request: HttpRequest) -> bool:
     """Say whether this call may have been made before: it has an Idempotency-Key, or an SDK repeats it."""
-    return once_call_of(request) is not None or is_sdk_retry(request)
+    sdk_try = sdk_try_of(request)
+    return once_call_of(request) is not None or (sdk_try is not None and sdk_try.is_retry)
 
 
 def errors_of(*statuses: int) -> dict[Any, Any]:

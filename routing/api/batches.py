@@ -16,7 +16,7 @@ from billing.schemas import ReceiptAnswer
 from billing.selectors import receipt_for_batch
 from ground.errors import InvalidRequest, NotFound
 from ground.ids import is_public_id
-from routing.api.answers import caller_of, errors_of, is_sdk_retry, json_answer
+from routing.api.answers import caller_of, errors_of, json_answer, sdk_try_of
 from routing.api.downloads import METHODS, PUBLISHED, RESPONSES, download
 from routing.batch_choice import PUBLISHED as FILTERS
 from routing.batch_choice import batch_choice
@@ -27,6 +27,7 @@ from routing.file_schemas import FilesDeletedOut
 from routing.models import Batch, BatchStatus, StoredFile, SubLane
 from routing.retried_rows import UndoneChoice
 from routing.schemas import BatchCreate, BatchListOut, BatchOut, UnpricedQuoteOut
+from routing.sdk_tries import SdkTry
 from routing.selectors import (
     PAGE_DEFAULT,
     batch_by_id,
@@ -77,7 +78,7 @@ def create_batch(request: HttpRequest, body: BatchCreate) -> HttpResponse:
         raise InvalidRequest(f"'completion_window' is {_WINDOW!r}; no other is sold.", param="completion_window")
     quote_id = body.quote_id or (metadata or {}).get("quote_id")
     if not quote_id:
-        return _answer(_batch_of_file(caller, body, metadata, is_retry=is_sdk_retry(request)))
+        return _answer(_batch_of_file(caller, body, metadata, sdk_try=sdk_try_of(request)))
     quote = quote_by_id(organisation=caller.organisation, public_id=quote_id)
     if body.workflow and body.workflow != quote.workflow:
         raise InvalidRequest(f"The quote was made under the workflow {quote.workflow!r}.", param="workflow")
@@ -233,7 +234,7 @@ def _partial(request: HttpRequest, batch: Batch, after: str | None) -> HttpRespo
 
 
 def _batch_of_file(
-    caller: Caller, body: BatchCreate, metadata: dict[str, str] | None, *, is_retry: bool
+    caller: Caller, body: BatchCreate, metadata: dict[str, str] | None, *, sdk_try: SdkTry | None
 ) -> AcceptedBatch:
     """Make a batch of an uploaded file; shape and file are refused at once, content and credit later."""
     if body.input_file_id is None:
@@ -254,7 +255,7 @@ def _batch_of_file(
         metadata=metadata,
         workflow=_workflow_of(caller, body, metadata),
         output_kept_for=_output_kept_for(body),
-        is_retry=is_retry,
+        sdk_try=sdk_try,
     )
 
 

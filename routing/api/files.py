@@ -16,7 +16,7 @@ from ground import clock
 from ground.blobs import BlobWriter
 from ground.errors import InvalidRequest
 from ground.ids import new_public_id
-from routing.api.answers import caller_of, errors_of, is_sdk_retry, json_answer, may_be_repeated
+from routing.api.answers import caller_of, errors_of, json_answer, may_be_repeated, sdk_try_of
 from routing.api.downloads import METHODS, PUBLISHED, RESPONSES, download
 from routing.api.forms import FILE_PART, read_upload
 from routing.file_schemas import FileDeletedOut, FileListOut, FileOut
@@ -83,7 +83,7 @@ def create_file(request: HttpRequest) -> HttpResponse:
             saving=writer.begin_save(uploaded_blob_name(public_id)),
             lifetime=lifetime,
             workflow=workflow,
-            is_retry=is_sdk_retry(request),
+            sdk_try=sdk_try_of(request),
         )
     if stored.public_id == public_id:
         quote = FileQuote(public_id=stored.quote_id, status=QuoteStatus.PENDING) if stored.quote_id else None

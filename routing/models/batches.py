@@ -93,6 +93,8 @@ class Batch(Claimable):
     files_deleted_at = models.DateTimeField(null=True, blank=True)
     files_swept_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
+    # When an SDK's retry made it before the first try had come through; none again when that one has.
+    overtook_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField()
     # When its workflow wants it finished; None: when its window is over.
     finish_by = models.DateTimeField(null=True, blank=True)

@@ -36,6 +36,8 @@ class StoredFile(models.Model):
     quote_id = models.CharField(max_length=40, default="", blank=True)
     blob_name = models.CharField(max_length=200, unique=True)
     created_at = models.DateTimeField()
+    # When an SDK's retry sent it before the first try had come through; none again when that one has.
+    overtook_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
     # When the bytes were removed.

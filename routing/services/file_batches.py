@@ -9,18 +9,20 @@ from datetime import timedelta
 from itertools import islice
 from typing import Any, Final
 
+import msgspec
 import orjson
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 
-from accounts.selectors import DATABASE_NOW, Caller
-from accounts.services.limits import take_accept
+from accounts.selectors import Caller
+from accounts.services.limits import accepts_refused
+from billing.database import call
 from catalog.domain.records import Endpoint
 from ground import clock
 from ground.blobs import open_blob
 from ground.errors import InvalidRequest, PaymentRequired
 from ground.fault_points import FaultPoint, reach
-from ground.ids import created_at_of, new_public_id
+from ground.ids import created_at_of, is_public_id, new_public_id
 from ground.leases import Lease, claim, moving_on, unless_lost
 from ground.wake import wake
 from routing.domain.pins import BatchPlan
@@ -28,19 +30,16 @@ from routing.domain.refusal import ROW_ERRORS_MAX_COUNT
 from routing.domain.scoring import WorkflowProfile
 from routing.models import Batch, BatchStatus, Quote, QuoteStatus
 from routing.payloads import payload_name
+from routing.sdk_tries import SdkTry, as_arguments
 from routing.selectors import quote_by_id
 from routing.services.batches import AcceptedBatch, begin_batch, seconds_of
 from routing.services.file_quotes import request_quote, uploaded_file
-from routing.services.files import RETRIED_WITHIN
 from routing.services.notices import tell_of
 from routing.services.offers import check_offer
-from routing.services.quotes_by_file import take_quote
 from routing.workflows import DEFAULT_WORKFLOW
 
 Errors = list[dict[str, Any]]
 _JSON_BLANKS: Final = b" \t\r\n"
-# The first half of the key of the lock that lets calls with one body follow one another.
-_LOCK_CLASS = 0x62617463
 
 
 def create_file_batch(
@@ -51,7 +50,7 @@ def create_file_batch(
     metadata: Mapping[str, str] | None,
     workflow: WorkflowProfile | None = None,
     output_kept_for: timedelta | None = None,
-    is_retry: bool = False,
+    sdk_try: SdkTry | None = None,
 ) -> AcceptedBatch:
     """Make a batch of an uploaded file; it runs under the file's newest quote, or a new one, if the credit is enough.
 
@@ -62,14 +61,16 @@ def create_file_batch(
         metadata: As checked.
         workflow: What lanes are judged by; None: what the file's quote was made under, else the house's.
         output_kept_for: How long what it puts out is kept; None: the house's time.
-        is_retry: The client says that it sent this before: what the key made of it in the last 15 minutes is given
-            again, if it is there, and the file may be gone.
+        sdk_try: Which try of an SDK this is: what another one made is given again, and the file may be gone.
 
     Raises:
         NotFound: The organisation has no such file, or its bytes are gone.
         InvalidRequest: It was put out by a batch.
         RateLimited: The organisation has accepted as many as it may in a minute.
     """
+    if not is_public_id(file_id, "file-"):
+        # Refuses it: none can have this id, and the database cannot be asked for every text.
+        uploaded_file(caller, file_id)
     wanted: dict[str, Any] = {"input_file_id": file_id, "endpoint": endpoint.value, "metadata": metadata}
     if workflow is not None:
         wanted["workflow"] = workflow.name
@@ -87,10 +88,10 @@ def create_file_batch(
         body_hash=body_hash,
     )
     try:
-        return _make(asked, is_retry=is_retry)
+        return _make(asked, sdk_try)
     except IntegrityError:
         # Another call took the file's quote between our look and our batch; now it is seen.
-        return _make(asked, is_retry=is_retry)
+        return _make(asked, sdk_try)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,63 +107,74 @@ class _Asked:
     body_hash: bytes
 
 
-def _make(asked: _Asked, *, is_retry: bool) -> AcceptedBatch:
+def _make(asked: _Asked, sdk_try: SdkTry | None) -> AcceptedBatch:
     caller = asked.caller
     with transaction.atomic():
-        # A client that gave up waiting repeats the call while the first one still makes its batch.
-        _lock_body(asked.body_hash)
-        earlier = _sent_before(caller, asked.body_hash) if is_retry else None
-        if earlier is not None:
-            return AcceptedBatch(batch=earlier, is_replay=True)
-        stored = uploaded_file(caller, asked.file_id)
-        take_accept(caller.organisation)
-        quote = take_quote(caller=caller, stored=stored, workflow=asked.workflow, endpoint=asked.endpoint)
-        if quote is None:
-            workflow = asked.workflow or DEFAULT_WORKFLOW
-            quote = request_quote(caller=caller, stored=stored, workflow=workflow, endpoint=asked.endpoint)
-        return AcceptedBatch(batch=_create(asked, quote), is_replay=False)
+        outcome, batch = _create(asked, sdk_try, is_counted=True)
+        if outcome == "no_quote":
+            request_quote(
+                caller=caller,
+                stored=uploaded_file(caller, asked.file_id),
+                workflow=asked.workflow or DEFAULT_WORKFLOW,
+                endpoint=asked.endpoint,
+            )
+            outcome, batch = _create(asked, sdk_try, is_counted=False)
+        if outcome == "no_file":
+            uploaded_file(caller, asked.file_id)
+        if outcome == "no_accept":
+            raise accepts_refused(caller.organisation)
+        assert batch is not None, "a quote that was just asked for can be taken"
+        return AcceptedBatch(batch=batch, is_replay=outcome == "earlier")
 
 
-def _create(asked: _Asked, quote: Quote) -> Batch:
+def _create(asked: _Asked, sdk_try: SdkTry | None, *, is_counted: bool) -> tuple[str, Batch | None]:
+    """Say what came of it, with the batch if there is one; one statement."""
     at = clock.now()
-    is_priced = quote.status == QuoteStatus.READY
-    batch = Batch.objects.create(
+    batch = Batch(
         public_id=new_public_id("batch_", at),
         organisation=asked.caller.organisation,
         api_key=asked.caller.api_key,
-        quote_id=quote.public_id,
         accept_body_hash=asked.body_hash,
-        workflow=quote.workflow,
         input_file_id=asked.file_id,
         endpoint=asked.endpoint.value,
         metadata=asked.metadata,
         output_kept_seconds=asked.output_kept_seconds,
         status=BatchStatus.VALIDATING,
-        plan=quote.plan,
         row_count=0,
         total_estimate_micro_usd=0,
         ceiling_micro_usd=0,
         created_at=at,
         expires_at=at + settings.BATCH_WINDOW,
-        due_at=at if is_priced else None,
     )
+    outcome, batch.pk, batch.quote_id, batch.workflow, batch.plan, is_priced = call(
+        "routing_create_file_batch",
+        [
+            batch.organisation_id,
+            batch.api_key_id,
+            int.from_bytes(asked.body_hash[:4], signed=True),
+            asked.body_hash,
+            asked.file_id,
+            batch.endpoint,
+            None if asked.workflow is None else msgspec.json.encode(asked.workflow).decode(),
+            None if asked.metadata is None else orjson.dumps(asked.metadata).decode(),
+            asked.output_kept_seconds,
+            *as_arguments(sdk_try),
+            is_counted,
+            batch.public_id,
+            at,
+            batch.expires_at,
+        ],
+        "bigint bigint integer bytea text text jsonb jsonb integer boolean interval interval boolean text"
+        " timestamptz timestamptz",
+    )
+    if outcome == "earlier":
+        return outcome, Batch.objects.get(pk=batch.pk, organisation=batch.organisation)
+    if outcome != "made":
+        return outcome, None
     if is_priced:
+        batch.due_at = at
         wake("routing.validate_batches")
-    return batch
-
-
-def _sent_before(caller: Caller, body_hash: bytes) -> Batch | None:
-    """Give the newest batch that the key made of the same body in the last minutes."""
-    recent = Batch.objects.filter(organisation=caller.organisation, created_at__gt=DATABASE_NOW - RETRIED_WITHIN)
-    return recent.filter(api_key=caller.api_key, accept_body_hash=body_hash).order_by("-created_at", "-pk").first()
-
-
-def _lock_body(body_hash: bytes) -> None:
-    """Let calls with one body follow one another until this transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK_CLASS, int.from_bytes(body_hash[:4], signed=True)]
-        )
+    return outcome, batch
 
 
 def validate_next_batch() -> bool:

@@ -15,6 +15,7 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import QuerySet
 
 from accounts.selectors import Caller
+from billing.database import call
 from catalog.domain.records import Catalog, Endpoint
 from catalog.selectors import current_catalog
 from ground import clock
@@ -133,8 +134,43 @@ def begin_pricing(
     if stored is not None and stored.quote_id != quote_id:
         stored.quote_id = quote_id
         stored.save(update_fields=["quote_id"])
+    quote = unpriced_quote(caller, quote_id, workflow=workflow, endpoint=endpoint, size_bytes=size_bytes, stored=stored)
+    quote.retry_of = retry_of
+    call(
+        "routing_begin_pricing",
+        [
+            caller.organisation.pk,
+            quote.api_key_id,
+            quote_id,
+            quote.created_at,
+            quote.payload_kept_until,
+            quote.workflow,
+            quote.plan,
+            quote.endpoint,
+            size_bytes,
+            quote.input_file_id,
+            retry_of,
+            orjson.dumps(choice.codes if choice else []).decode(),
+            orjson.dumps(choice.outcomes if choice else []).decode(),
+        ],
+        "bigint bigint text timestamptz timestamptz text bytea text bigint text text jsonb jsonb",
+    )
+    wake("routing.price_files")
+    return quote
+
+
+def unpriced_quote(
+    caller: Caller,
+    quote_id: str,
+    *,
+    workflow: WorkflowProfile,
+    endpoint: Endpoint | None = None,
+    size_bytes: int,
+    stored: StoredFile | None = None,
+) -> Quote:
+    """Give a pending quote as it is begun; not saved."""
     at = created_at_of(quote_id)
-    quote = Quote.objects.create(
+    return Quote(
         public_id=quote_id,
         created_at=at,
         organisation=caller.organisation,
@@ -145,24 +181,11 @@ def begin_pricing(
         row_count=0,
         body_size_bytes=size_bytes,
         input_file_id=stored.public_id if stored else "",
-        retry_of=retry_of,
         # Until it is priced and there is a better instant; nobody waits as long.
         payload_kept_until=at + settings.FILE_LIFETIME,
         answer=b"",
         plan=BatchPlan.unpriced(workflow).to_bytes(),
     )
-    FilePricing.objects.create(
-        quote_id=quote_id,
-        organisation=caller.organisation,
-        endpoint=quote.endpoint,
-        size_bytes=size_bytes,
-        retried_codes=list(choice.codes) if choice else [],
-        retried_outcomes=list(choice.outcomes) if choice else [],
-        created_at=at,
-        due_at=at,
-    )
-    wake("routing.price_files")
-    return quote
 
 
 def price_next_file() -> bool:

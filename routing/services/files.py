@@ -5,27 +5,26 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection, transaction
-from django.db.models import F, Q, Sum
+from django.db import InterfaceError, OperationalError, transaction
+from django.db.models import Q, Sum
 
 from accounts.models import Organisation
-from accounts.selectors import DATABASE_NOW, Caller
+from accounts.selectors import Caller
+from billing.database import call
 from ground import clock
-from ground.blobs import SavingBlob, WrittenBlob, delete_blob, wait_quietly
+from ground.blobs import SavingBlob, delete_blob, wait_quietly
 from ground.errors import InvalidRequest, PayloadTooLarge, StoreFull
 from ground.ids import created_at_of, new_public_id
+from ground.wake import wake
 from routing.domain.scoring import WorkflowProfile
 from routing.models import FilePurpose, StoredFile
 from routing.quote_room import take_quote_room
-from routing.services.file_quotes import begin_pricing
+from routing.sdk_tries import SdkTry, as_arguments
+from routing.services.file_quotes import unpriced_quote
 
 LIFETIME_MIN_SECONDS = 3_600
 LIFETIME_MAX_SECONDS = 2_592_000
-# A client that repeats a call by itself does so soon.
-RETRIED_WITHIN = timedelta(minutes=15)
 _ANCHOR = "created_at"
-# The first half of the key of the lock that lets an organisation's uploads be counted one by one.
-_LOCK_CLASS = 0x66696C65
 
 
 def uploaded_blob_name(file_id: str) -> str:
@@ -59,12 +58,16 @@ def check_room(organisation: Organisation, wanted_bytes: int) -> None:
     kept = StoredFile.objects.filter(organisation=organisation, purpose=FilePurpose.BATCH, deleted_at=None)
     stored_bytes = kept.filter(Q(swept_at=None)).aggregate(total=Sum("size_bytes"))["total"] or 0
     if stored_bytes + wanted_bytes > settings.STORED_FILES_MAX_BYTES:
-        raise PayloadTooLarge(
-            f"The organisation's files have {stored_bytes} bytes; with this one they would be more than the"
-            f" {settings.STORED_FILES_MAX_BYTES} it may store. Delete files that are no longer needed.",
-            param="file",
-            extra={"stored_bytes": stored_bytes, "stored_max_bytes": settings.STORED_FILES_MAX_BYTES},
-        )
+        raise _no_room(stored_bytes)
+
+
+def _no_room(stored_bytes: int) -> PayloadTooLarge:
+    return PayloadTooLarge(
+        f"The organisation's files have {stored_bytes} bytes; with this one they would be more than the"
+        f" {settings.STORED_FILES_MAX_BYTES} it may store. Delete files that are no longer needed.",
+        param="file",
+        extra={"stored_bytes": stored_bytes, "stored_max_bytes": settings.STORED_FILES_MAX_BYTES},
+    )
 
 
 def keep_file(
@@ -75,7 +78,7 @@ def keep_file(
     saving: SavingBlob,
     lifetime: timedelta | None = None,
     workflow: WorkflowProfile | None = None,
-    is_retry: bool = False,
+    sdk_try: SdkTry | None = None,
 ) -> StoredFile:
     """Make the row of an uploaded file as its bytes get their name; without a row they are removed again.
 
@@ -87,74 +90,81 @@ def keep_file(
         lifetime: None for the house's.
         workflow: Under which the file is priced at once; None: it is not. Nobody asked for that price, so it is left
             out where open quotes have half of the room they may have.
-        is_retry: The client says that it sent this before: what the key sent in the last 15 minutes is given again, if
-            it is there.
+        sdk_try: Which try of an SDK this is: what another one sent, with the same bytes, name and lifetime, is given
+            again, if it is there.
 
     Raises:
         PayloadTooLarge: The organisation has no room for it.
     """
-    kept_for = lifetime or settings.FILE_LIFETIME
-    written = saving.written
-    try:
-        with transaction.atomic():
-            _lock_uploads(caller.organisation)
-            stored = _sent_before(caller, filename, written, kept_for) if is_retry else None
-            if stored is None:
-                check_room(caller.organisation, written.size_bytes)
-                quote_id = _room_for_quote(caller, written) if workflow is not None else ""
-                stored = _make(caller, public_id, filename, written, kept_for, quote_id)
-                if quote_id and workflow is not None:
-                    begin_pricing(caller, quote_id, workflow=workflow, size_bytes=written.size_bytes, stored=stored)
-            saving.wait()
-    except BaseException as error:
-        wait_quietly(saving)
-        # Where the connection broke while it committed, the row may be there. The sweep removes what has none.
-        if not isinstance(error, OperationalError | InterfaceError):
-            delete_blob(written.name)
-        raise
-    if stored.public_id != public_id:
-        delete_blob(written.name)
-    return stored
-
-
-def _make(
-    caller: Caller, public_id: str, filename: str, written: WrittenBlob, kept_for: timedelta, quote_id: str
-) -> StoredFile:
     at = clock.now()
-    return StoredFile.objects.create(
+    stored = StoredFile(
         public_id=public_id,
         organisation=caller.organisation,
         api_key=caller.api_key,
         purpose=FilePurpose.BATCH,
         filename=filename,
-        size_bytes=written.size_bytes,
-        sha256=written.sha256,
-        blob_name=written.name,
-        quote_id=quote_id,
+        size_bytes=saving.written.size_bytes,
+        sha256=saving.written.sha256,
+        blob_name=saving.written.name,
         created_at=at,
-        expires_at=at + kept_for,
+        expires_at=at + (lifetime or settings.FILE_LIFETIME),
     )
+    try:
+        with transaction.atomic(savepoint=False):
+            kept = _insert(caller, stored, workflow, sdk_try)
+            saving.wait()
+    except BaseException as error:
+        wait_quietly(saving)
+        # Where the connection broke while it committed, the row may be there. The sweep removes what has none.
+        if not isinstance(error, OperationalError | InterfaceError):
+            delete_blob(stored.blob_name)
+        raise
+    if kept is not stored:
+        delete_blob(stored.blob_name)
+    return kept
 
 
-def _room_for_quote(caller: Caller, written: WrittenBlob) -> str:
+def _insert(caller: Caller, stored: StoredFile, workflow: WorkflowProfile | None, sdk_try: SdkTry | None) -> StoredFile:
+    """Save a file, or give the one that another try has saved, in one statement."""
+    assert stored.expires_at is not None, "an uploaded file has its time"
+    stored.quote_id = _room_for_quote(caller, stored.size_bytes) if workflow is not None else ""
+    quote = None
+    if stored.quote_id and workflow is not None:
+        size_bytes = stored.size_bytes
+        quote = unpriced_quote(caller, stored.quote_id, workflow=workflow, size_bytes=size_bytes, stored=stored)
+    stored.pk, is_earlier, stored_bytes = call(
+        "routing_keep_file",
+        [
+            stored.organisation_id,
+            stored.api_key_id,
+            stored.public_id,
+            stored.filename,
+            stored.size_bytes,
+            stored.sha256,
+            stored.blob_name,
+            stored.created_at,
+            stored.expires_at - stored.created_at,
+            settings.STORED_FILES_MAX_BYTES,
+            *as_arguments(sdk_try),
+            *((stored.quote_id, quote.created_at, quote.payload_kept_until) if quote else ("", None, None)),
+            *((quote.workflow, quote.plan) if quote else ("", b"")),
+        ],
+        "bigint bigint text text bigint bytea text timestamptz interval bigint boolean interval interval"
+        " text timestamptz timestamptz text bytea",
+    )
+    if is_earlier:
+        return StoredFile.objects.get(pk=stored.pk, organisation=caller.organisation)
+    if stored.pk is None:
+        raise _no_room(int(stored_bytes))
+    if quote is not None:
+        wake("routing.price_files")
+    return stored
+
+
+def _room_for_quote(caller: Caller, size_bytes: int) -> str:
     """Give a new quote's id, or nothing where open quotes have half of their room."""
     try:
-        take_quote_room(caller.organisation, written.size_bytes, maximum_bytes=settings.STORED_QUOTES_MAX_BYTES // 2)
+        take_quote_room(caller.organisation, size_bytes, maximum_bytes=settings.STORED_QUOTES_MAX_BYTES // 2)
     except StoreFull:
         return ""
     return new_public_id("qt_", clock.now())
-
-
-def _sent_before(caller: Caller, filename: str, written: WrittenBlob, kept_for: timedelta) -> StoredFile | None:
-    """Give the newest file that the key sent in the last minutes with the same bytes, name and lifetime."""
-    same = StoredFile.objects.filter(
-        organisation=caller.organisation, api_key=caller.api_key, filename=filename, sha256=written.sha256
-    )
-    recent = same.filter(created_at__gt=DATABASE_NOW - RETRIED_WITHIN, expires_at=F("created_at") + kept_for)
-    return recent.filter(purpose=FilePurpose.BATCH, deleted_at=None, swept_at=None).order_by("-pk").first()
-
-
-def _lock_uploads(organisation: Organisation) -> None:
-    """Let an organisation's uploads be counted one after another until this transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK_CLASS, organisation.pk])

@@ -1,4 +1,7 @@
-"""The quote that goes with an uploaded file: begun by the upload, shown with the file, taken by a batch of it."""
+"""The quote that goes with an uploaded file: begun by the upload, and shown with the file.
+
+A batch of the file takes it in the statement that makes the batch (``routing_create_file_batch``).
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,12 @@ from collections.abc import Iterable
 from django.db.models import Exists, OuterRef
 
 from accounts.selectors import Caller
-from catalog.domain.records import Endpoint
 from ground import clock
 from ground.blobs import BlobWriter
 from ground.ids import created_at_of, new_public_id
 from routing.domain.pins import BatchPlan
 from routing.domain.scoring import WorkflowProfile
-from routing.models import Batch, FilePricing, PricingState, Quote, QuoteStatus, StoredFile
-from routing.selectors import quote_has_expired
+from routing.models import Batch, Quote, QuoteStatus, StoredFile
 from routing.services.file_quotes import request_quote
 from routing.services.files import check_room, keep_file, uploaded_blob_name
 
@@ -46,38 +47,6 @@ def quote_by_file(*, caller: Caller, stored: StoredFile, workflow: WorkflowProfi
     if quote is not None and quote.status == QuoteStatus.PENDING and _is_under(quote, workflow):
         return quote
     return request_quote(caller=caller, stored=stored, workflow=workflow)
-
-
-def take_quote(
-    *, caller: Caller, stored: StoredFile, workflow: WorkflowProfile | None, endpoint: Endpoint
-) -> Quote | None:
-    """Give a file's newest quote for a batch of it, if it can be that: valid or still to come, and nobody else's.
-
-    Called in the transaction that makes the batch: while it holds the pricing's lock, the quote is not decided.
-
-    Args:
-        caller: Who makes the batch.
-        stored: The file.
-        workflow: What the batch names; None: whatever the quote was made under.
-        endpoint: Where the batch's rows go. One that is not begun is told so.
-    """
-    pricing = (
-        FilePricing.objects.select_for_update()
-        .filter(quote_id=stored.quote_id, organisation=caller.organisation)
-        .first()
-    )
-    quote = _newest_quote(caller, stored)
-    if pricing is None or quote is None or (workflow is not None and not _is_under(quote, workflow)):
-        return None
-    if pricing.state == PricingState.PENDING and quote.endpoint in {"", endpoint.value}:
-        if pricing.fence == 0:
-            FilePricing.objects.filter(pk=pricing.pk).update(endpoint=endpoint.value)
-        return quote
-    if quote.status == QuoteStatus.READY and quote.endpoint == endpoint.value and not quote_has_expired(quote):
-        # Its batch needs the bytes, whenever the engine comes to it.
-        Quote.objects.filter(public_id=quote.public_id, created_at=quote.created_at).update(payload_kept_until=None)
-        return quote
-    return None
 
 
 def _newest_quote(caller: Caller, stored: StoredFile) -> Quote | None:
