@@ -360,3 +360,21 @@ def test_a_temporary_table_cannot_stand_in_for_the_journal(
         "SET CONSTRAINTS ALL IMMEDIATE",
     )
     assert rule == "transaction_has_two_legs"
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ("bucket_at + interval '15 minutes', receipt_id, 'm', output_tokens", "usage_is_in_its_bucket"),
+        ("bucket_at, receipt_id, 'm', -1", "usage_counts_nothing_negative"),
+    ],
+)
+def test_usage_is_in_its_bucket_and_counts_nothing_negative(
+    settled: Organisation, owner_cursor: psycopg.Cursor, change: str, rule: str
+) -> None:
+    more = f"""INSERT INTO usage_fact (bucket_at, receipt_id, model_slug, output_tokens, lane_id, organisation_id,
+            batch_public_id, api_key_id, settled_at, request_count, input_tokens, cached_input_tokens,
+            cache_write_tokens, usage_charge_micro_usd, fee_micro_usd)
+        SELECT {change}, lane_id, organisation_id, batch_public_id, api_key_id, settled_at, 0, 0, 0, 0, 0, 0
+        FROM usage_fact"""
+    assert broken_rule(owner_cursor, more) == rule

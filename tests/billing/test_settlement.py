@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from django.db import connection, transaction
 
 from accounts.models import Organisation
 from billing.domain.records import GroupHold, HoldState, ProviderCost
@@ -267,3 +268,20 @@ def test_whatever_happens_granted_is_available_held_and_spent(db: None, seed: in
         state = wallet(organisation)
         assert granted + state.receivable_micro_usd == state.available_micro_usd + state.held_micro_usd + spent
         assert min(state.available_micro_usd, state.held_micro_usd, state.receivable_micro_usd) >= 0
+
+
+def test_a_settlement_opens_the_usage_of_its_own_month_alone(clock: Clock) -> None:
+    clock.freeze(AT)
+    organisation = make_organisation(money=1_000)
+    settle_batch(settlement(organisation, "batch_1", usage("a", 300)))  # Statements are planned by now.
+    with transaction.atomic(), connection.cursor() as cursor:
+        settle_batch(settlement(organisation, "batch_2", usage("a", 300)))
+        # Whoever opens an index locks it until the transaction ends.
+        cursor.execute(
+            """SELECT DISTINCT opened.indrelid::regclass::text FROM pg_locks lock
+            JOIN pg_index opened ON opened.indexrelid = lock.relation
+            WHERE lock.pid = pg_backend_pid() AND opened.indrelid::regclass::text LIKE 'usage_fact%'"""
+        )
+        assert len(cursor.fetchall()) == 1
+        cursor.execute("SELECT count(*) FROM pg_inherits WHERE inhparent = 'usage_fact'::regclass")
+        assert cursor.fetchone() >= (3,)
