@@ -135,7 +135,9 @@ def _whole(body: Mapping[str, Any], name: str, highest: int) -> int | None:
     value = body.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int):
+    # A whole number of very many digits is read as a float; what is wrong with it is its size, not its kind.
+    is_beyond = isinstance(value, float) and abs(value) > highest
+    if isinstance(value, bool) or not (isinstance(value, int) or is_beyond):
         fail("invalid_type", f"{name} must be a whole number.", f"body.{name}")
     if not 1 <= value <= highest:
         fail("invalid_value", f"{name} must be between 1 and {highest}.", f"body.{name}")

@@ -191,6 +191,9 @@ class _Findings:
             first_line = self._first_line(custom_id, row, line)
             self._judge(decoded)
         except RowFault as fault:
+            # An overlong row is not held by the long path, so it has no id on either.
+            if custom_id is None and fault.code != "row_too_large" and len(self.errors) < ERRORS_LISTED:
+                custom_id = _id_in_refused(text)
             self._add(fault, row, line, custom_id)
             return
         if first_line != line:
@@ -262,6 +265,28 @@ def _readable_id(decoded: Mapping[str, Any]) -> str | None:
     return value if isinstance(value, str) and 0 < len(value) <= MAXIMUM_CUSTOM_ID_CHARACTERS else None
 
 
+def _id_in_refused(text: bytes) -> str | None:
+    """Give the ``custom_id`` of a line that was refused for something else, where just one can be read in it.
+
+    The report then names the row as its owner does, also where the fault stands far from the id: half a surrogate
+    pair, bytes that are no UTF-8, NaN, a name that stands twice.
+    """
+    try:
+        names = _lenient_decoder.decode(text.decode("utf-8", errors="replace"))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(names, _Names):
+        return None
+    ids = [value for name, value in names if name == "custom_id"]
+    if len(ids) != 1 or not isinstance(ids[0], str) or not 0 < len(ids[0]) <= MAXIMUM_CUSTOM_ID_CHARACTERS:
+        return None
+    # An id that is itself damaged is none: it could be sent to nobody, or would be another one.
+    damaged = "\N{REPLACEMENT CHARACTER}" in ids[0] or any(
+        ord(each) in HIGH_SURROGATES or ord(each) in LOW_SURROGATES for each in ids[0]
+    )
+    return None if damaged else ids[0]
+
+
 def is_too_deep(text: bytes, *, outer_depth: int = 0) -> bool:
     """Say whether brackets outside strings nest deeper than a line may; ``outer_depth`` is how deep the text stands."""
     allowed = MAXIMUM_DEPTH - outer_depth
@@ -312,6 +337,11 @@ def _refuse_constant(_name: str) -> NoReturn:
     fail("invalid_json_line", "NaN and Infinity are not JSON.")
 
 
+class _Names(list[tuple[str, Any]]):
+    """An object as its names and values, in order."""
+
+
+_lenient_decoder = json.JSONDecoder(object_pairs_hook=_Names)
 _decoder = json.JSONDecoder(
     object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_number, parse_int=_whole_number
 )

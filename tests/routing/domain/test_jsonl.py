@@ -90,6 +90,52 @@ def test_a_line_that_is_no_request_is_named(line: bytes, code: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "number", "code"),
+    [
+        ("max_tokens", b"1" + b"0" * 18, "invalid_value"),
+        ("max_tokens", b"9" * 300, "invalid_value"),
+        ("max_completion_tokens", b"-" + b"9" * 300, "invalid_value"),
+        ("n", b"9" * 22, "invalid_value"),
+        ("temperature", b"9" * 300, "invalid_value"),
+        ("max_tokens", b"99.0", "invalid_type"),
+    ],
+)
+def test_a_whole_number_is_refused_for_its_size_however_many_digits_it_has(name: str, number: bytes, code: str) -> None:
+    values: dict[str, Any] = {name: 7654321}
+    body = jsonl(row("a"), row("b", **values)).replace(b"7654321", number)
+    error = refusal(body).errors[0]
+    assert (error.code, error.param, error.line) == (code, f"body.{name}", 2)
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "custom_id"),
+    [
+        (rb'{"custom_id":"u2","body":{"a":"\ud83d"}}', "invalid_encoding", "u2"),
+        (b'{"custom_id":" u2 ","body":{"a":"\xe6\x87"}}', "invalid_encoding", " u2 "),
+        (b'{"body":{"a":NaN},"custom_id":"u2"}', "invalid_json_line", "u2"),
+        (b'{"body":{"a":1e400},"custom_id":"u2"}', "invalid_value", "u2"),
+        (b'{"body":{"a":' + b"[" * 99 + b"]" * 99 + b'},"custom_id":"u2"}', "too_deep", "u2"),
+        (b'{"custom_id":"u2","method":"POST","method":"POST"}', "duplicate_key", "u2"),
+        (rb'{"c\u0075stom_id":"u2","method":"POST","method":"POST"}', "duplicate_key", "u2"),
+        (b'{"custom_id":"u2","custom_id":"u2"}', "duplicate_key", None),
+        (rb'{"custom_id":"u2","c\u0075stom_id":"u3"}', "duplicate_key", None),
+        (rb'{"custom_id":"u\ud83d"}', "invalid_encoding", None),
+        (b'{"custom_id":"u\xff"}', "invalid_encoding", None),
+        (b'{"custom_id":"' + b"x" * 513 + b'","a":NaN}', "invalid_json_line", None),
+        (b'{"body":{"custom_id":"u2","a":NaN}}', "invalid_json_line", None),
+        (b'[{"custom_id":"u2"},NaN]', "invalid_json_line", None),
+        (b'{"custom_id":["u2"],"a":NaN}', "invalid_json_line", None),
+        (b'{"custom_id":"u2","a":' + b"[" * 20_000 + b"]" * 20_000 + b"}", "too_deep", None),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named_by_the_one_id_that_stands_in_it(
+    line: bytes, code: str, custom_id: str | None
+) -> None:
+    error = refusal(jsonl(row("a")) + line).errors[0]
+    assert (error.code, error.line, error.custom_id) == (code, 2, custom_id)
+
+
+@pytest.mark.parametrize(
     ("change", "wanted"),
     [
         ({"custom_id": 5}, ("invalid_type", "custom_id")),
