@@ -20,6 +20,7 @@ from billing.reconciliation.domain.values import (
     optional_count,
     row_hash,
     text_of,
+    upper_text_of,
 )
 
 _CLASSES: Final = {
@@ -76,7 +77,7 @@ def _cost_lines(line: int, window: Window, result: Mapping[str, Any], raw: str) 
             unit="",
             # A shift of the decimal point: exact whatever the digits.
             amount=cents.scaleb(-_CENTS_DECIMALS),
-            currency=text_of(result.get("currency")).upper(),
+            currency=upper_text_of(result.get("currency")),
             is_long_context=_CONTEXTS.get(text_of(result.get("context_window")), False),
             format_note=note,
             raw=raw,

@@ -16,7 +16,14 @@ from billing.reconciliation.domain.focus import tokens_in
 from billing.reconciliation.domain.openai_reports import tier_in, token_class_in
 from billing.reconciliation.domain.records import BadLine, BillLine, ChargeKind, FileEnd, Item, ReadOptions, TokenClass
 from billing.reconciliation.domain.tables import TableRow, rows_of
-from billing.reconciliation.domain.values import BadValue, amount_of, checked_window, instant_of, text_of
+from billing.reconciliation.domain.values import (
+    BadValue,
+    amount_of,
+    checked_window,
+    instant_of,
+    text_of,
+    upper_text_of,
+)
 
 _TYPE: Final = "line_item_line_item_type"
 NEEDED: Final = (
@@ -74,10 +81,12 @@ def _line(row: TableRow) -> BillLine:
         instant_of(cells.get(name, ""), name=name, zone=UTC)
         for name in ("line_item_usage_start_date", "line_item_usage_end_date")
     )
+    amount = amount_of(cells.get("line_item_unblended_cost", ""), name="line_item_unblended_cost")
     quantity, unit = None, ""
     if kind is ChargeKind.USAGE:
         unit = text_of(cells.get("pricing_unit"))
-        quantity, unit = tokens_in(cells.get("line_item_usage_amount"), unit, name="line_item_usage_amount")
+        name = "line_item_usage_amount"
+        quantity, unit = tokens_in(cells.get(name), unit, name=name, is_given_back=amount <= 0)
         checked_window(start, end)
     return BillLine(
         line=row.line,
@@ -90,8 +99,8 @@ def _line(row: TableRow) -> BillLine:
         project=text_of(cells.get("line_item_usage_account_id")),
         quantity=quantity,
         unit=unit,
-        amount=amount_of(cells.get("line_item_unblended_cost", ""), name="line_item_unblended_cost"),
-        currency=text_of(cells.get("line_item_currency_code") or "USD").upper(),
+        amount=amount,
+        currency=upper_text_of(cells.get("line_item_currency_code") or "USD"),
         charge_kind=kind or ChargeKind.USAGE,
         reference=text_of(cells.get("line_item_resource_id")),
         format_note="" if kind else f"{_TYPE} {text_of(cells.get(_TYPE))!r} is not known.",

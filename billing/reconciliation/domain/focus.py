@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import BinaryIO, Final
 
 from billing.reconciliation.domain.openai_reports import tier_in, token_class_in
@@ -22,9 +22,26 @@ from billing.reconciliation.domain.records import (
     ReadOptions,
 )
 from billing.reconciliation.domain.tables import TableRow, rows_of
-from billing.reconciliation.domain.values import BadValue, amount_of, checked_window, count_of, instant_of, text_of
+from billing.reconciliation.domain.values import (
+    BadValue,
+    amount_of,
+    checked_window,
+    count_of,
+    count_or_none,
+    instant_of,
+    text_of,
+    upper_text_of,
+)
 
 NEEDED: Final = ("BilledCost", "BillingCurrency", "ChargeCategory", "ChargePeriodStart", "ChargePeriodEnd")
+_MODEL_NAMES: Final = ("x_Model", "x_model", "x_ModelId", "x_model_id", "x_ModelName")
+# Athena and other tools write all names in small letters.
+_COLUMNS: Final = (
+    *NEEDED,
+    *("BillingAccountId", "ChargeDescription", "ConsumedQuantity", "ConsumedUnit", "InvoiceId", "PricingQuantity"),
+    *("PricingUnit", "ResourceId", "ResourceName", "SkuId", "SkuMeter", "SkuPriceDetails", "SubAccountId"),
+    *("x_Tier", "x_TokenClass", "x_Model", "x_ModelId", "x_ModelName"),
+)
 _KINDS: Final = {
     "Usage": ChargeKind.USAGE,
     "Tax": ChargeKind.TAX,
@@ -45,13 +62,12 @@ _TOKENS_PER_UNIT: Final = {
     "million tokens": 1_000_000,
     "requests": 1,
 }
-_MODEL_NAMES: Final = ("x_Model", "x_model", "x_ModelId", "x_model_id", "x_ModelName")
 
 
 def read(stream: BinaryIO, options: ReadOptions) -> Iterator[Item]:
     """Read a FOCUS cost and usage table."""
     issued_count, not_issued_count = 0, 0
-    for row in rows_of(stream, options, needed=NEEDED):
+    for row in rows_of(stream, options, needed=NEEDED, known=_COLUMNS):
         if isinstance(row, BadLine):
             yield row
             continue
@@ -66,15 +82,15 @@ def read(stream: BinaryIO, options: ReadOptions) -> Iterator[Item]:
     yield FileEnd(page_count=1, incomplete_reason=reason)
 
 
-def tokens_in(quantity: str | None, unit: str, *, name: str) -> tuple[int | None, str]:
+def tokens_in(quantity: str | None, unit: str, *, name: str, is_given_back: bool) -> tuple[int | None, str]:
     """Give a quantity as tokens where its unit is of tokens, else as it is and None if it is not whole."""
     if quantity is None:
         return None, unit
     times = _TOKENS_PER_UNIT.get(unit.lower().removeprefix("per ").strip())
     if times is not None:
-        return count_of(quantity, name=name, times=times), "requests" if unit.lower() == "requests" else "tokens"
-    amount = amount_of(quantity, name=name) if len(quantity) < 40 else Decimal("0.5")  # noqa: PLR2004 -- longer is no count
-    return (int(amount), unit) if amount == amount.to_integral_value() and amount >= 0 else (None, unit)
+        count = count_of(quantity, name=name, times=times, is_given_back=is_given_back)
+        return count, "requests" if unit.lower() == "requests" else "tokens"
+    return count_or_none(quantity, name=name), unit
 
 
 def _line(row: TableRow) -> BillLine:
@@ -84,7 +100,8 @@ def _line(row: TableRow) -> BillLine:
     details = _details(cells)
     meter = text_of(cells.get("SkuMeter") or details.get("x_TokenClass") or cells.get("x_TokenClass"))
     words = " ".join((meter, text_of(cells.get("ChargeDescription")), text_of(cells.get("SkuId"))))
-    quantity, unit = _quantity(cells) if kind is ChargeKind.USAGE else (None, "")
+    amount = amount_of(cells.get("BilledCost", ""), name="BilledCost")
+    quantity, unit = _quantity(cells, is_given_back=amount <= 0) if kind is ChargeKind.USAGE else (None, "")
     start, end = (
         instant_of(cells.get(name, ""), name=name, zone=UTC) for name in ("ChargePeriodStart", "ChargePeriodEnd")
     )
@@ -100,8 +117,8 @@ def _line(row: TableRow) -> BillLine:
         project=text_of(cells.get("SubAccountId")),
         quantity=quantity,
         unit=unit,
-        amount=amount_of(cells.get("BilledCost", ""), name="BilledCost"),
-        currency=text_of(cells.get("BillingCurrency")).upper(),
+        amount=amount,
+        currency=upper_text_of(cells.get("BillingCurrency")),
         charge_kind=kind or ChargeKind.USAGE,
         is_long_context="long context" in meter.lower(),
         reference=text_of(cells.get("ResourceId")),
@@ -111,16 +128,16 @@ def _line(row: TableRow) -> BillLine:
     )
 
 
-def _quantity(cells: Mapping[str, str]) -> tuple[int | None, str]:
-    if "ConsumedQuantity" in cells:
-        return tokens_in(cells["ConsumedQuantity"], text_of(cells.get("ConsumedUnit")), name="ConsumedQuantity")
-    return tokens_in(cells.get("PricingQuantity"), text_of(cells.get("PricingUnit")), name="PricingQuantity")
+def _quantity(cells: Mapping[str, str], *, is_given_back: bool) -> tuple[int | None, str]:
+    of = "Consumed" if "ConsumedQuantity" in cells else "Pricing"
+    name = f"{of}Quantity"
+    return tokens_in(cells.get(name), text_of(cells.get(f"{of}Unit")), name=name, is_given_back=is_given_back)
 
 
 def _details(cells: Mapping[str, str]) -> Mapping[str, object]:
     try:
         details = json.loads(cells.get("SkuPriceDetails", "{}"), parse_float=Decimal)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, InvalidOperation):
         return {}
     return details if isinstance(details, dict) else {}
 

@@ -29,7 +29,9 @@ from billing.reconciliation.domain.values import (
     count_of,
     day_window,
     instant_of,
+    lower_text_of,
     text_of,
+    upper_text_of,
 )
 
 # Our field: what a person is asked for. The first two are needed.
@@ -104,7 +106,7 @@ def _line(row: TableRow, mapping: ColumnMapping, zone: ZoneInfo) -> BillLine:
     def cell(field: str) -> str:
         return row.cells.get(mapping.columns.get(field, ""), "")
 
-    quantity = cell("quantity")
+    quantity, amount = cell("quantity"), _amount(cell("amount"), mapping)
     word = cell("token_class")
     window = _window(cell("day"), cell("end"), zone)
     kind = next((kind for pattern, kind in _KINDS if pattern.search(cell("kind").lower())), ChargeKind.USAGE)
@@ -115,13 +117,17 @@ def _line(row: TableRow, mapping: ColumnMapping, zone: ZoneInfo) -> BillLine:
         window_start=window[0],
         window_end=window[1],
         model_name=text_of(cell("model")),
-        tier=text_of(cell("tier")).lower(),
+        tier=lower_text_of(cell("tier")),
         token_class=token_class,
         project=text_of(cell("project")),
-        quantity=count_of(quantity, name="Tokens", times=mapping.tokens_per_unit_count) if quantity else None,
+        quantity=(
+            count_of(quantity, name="Tokens", times=mapping.tokens_per_unit_count, is_given_back=amount < 0)
+            if quantity
+            else None
+        ),
         unit="tokens" if quantity else "",
-        amount=_amount(cell("amount"), mapping),
-        currency=(text_of(cell("currency")) or mapping.currency).upper(),
+        amount=amount,
+        currency=upper_text_of(cell("currency") or mapping.currency),
         charge_kind=kind,
         reference=text_of(cell("reference")),
         format_note=f"Token class {word[:60]!r} is not known." if word and token_class is TokenClass.OTHER else "",

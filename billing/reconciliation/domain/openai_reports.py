@@ -21,11 +21,13 @@ from billing.reconciliation.domain.values import (
     amount_of,
     checked_window,
     count_of,
+    lower_text_of,
     optional_count,
     raw_text,
     row_hash,
     text_of,
     unix_instant,
+    upper_text_of,
 )
 
 Window = tuple[datetime, datetime]
@@ -126,7 +128,7 @@ def _cost_lines(line: int, window: Window, result: Mapping[str, Any], raw: str) 
             quantity=None if quantity is None else count_of(quantity, name="quantity"),
             unit=text_of(result.get("quantity_unit")),
             amount=amount_of(money.get("value"), name="amount.value"),
-            currency=text_of(money.get("currency")).upper(),
+            currency=upper_text_of(money.get("currency")),
             raw=raw,
             raw_row_hash=row_hash(window[0].isoformat(), raw),
         )
@@ -151,7 +153,7 @@ def _usage_lines(line: int, window: Window, result: Mapping[str, Any], raw: str)
         TokenClass.INPUT_CACHE_WRITE_5M: written,
         TokenClass.OUTPUT: count_of(result.get("output_tokens"), name="output_tokens"),
     }
-    tier = "batch" if result.get("batch") is True else text_of(result.get("service_tier")).lower()
+    tier = "batch" if result.get("batch") is True else lower_text_of(result.get("service_tier"))
     return by_class(
         counts,
         usage_line(

@@ -64,7 +64,8 @@ class Pages:
 
 def _documents(stream: BinaryIO) -> Iterator[Any]:
     """Give each page of a file in any of the three shapes."""
-    first = stream.readline(DOCUMENT_MAX_BYTES)
+    lines = iter(lambda: stream.readline(DOCUMENT_MAX_BYTES), b"")
+    first = next((line for line in lines if line.strip()), b"")
     try:
         page = _decoded(first)
     except ValueError:

@@ -10,7 +10,7 @@ from billing.reconciliation.domain import anthropic_reports, cur, focus, mapped,
 from billing.reconciliation.domain.records import Format, Item, ReadOptions
 
 # Goes up with every change that reads a file otherwise; kept with each file.
-PARSER_VERSION: Final = 1
+PARSER_VERSION: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,9 +40,11 @@ class TableRow:
 
 
 def rows_of(
-    stream: BinaryIO, options: ReadOptions, *, needed: Sequence[str], delimiter: str = ","
+    stream: BinaryIO, options: ReadOptions, *, needed: Sequence[str], known: Sequence[str] = (), delimiter: str = ","
 ) -> Iterator[TableRow | BadLine]:
     """Give the rows of a table, or what is wrong with them.
+
+    A column that is not spelled as in ``known``, but would be in other case, has that name.
 
     Raises:
         UnreadableFile: It is no table, lacks a column of ``needed``, holds too much, or the delimiter is no character.
@@ -50,17 +52,19 @@ def rows_of(
     if len(delimiter) != 1:
         raise UnreadableFile("Columns are split by one character.")
     if options.is_parquet:
-        return _parquet_rows(stream, needed)
-    return _csv_rows(_unpacked(stream, options.unpacked_max_bytes), needed, delimiter)
+        return _parquet_rows(stream, needed, known)
+    return _csv_rows(_unpacked(stream, options.unpacked_max_bytes), needed, known, delimiter)
 
 
-def _csv_rows(stream: BinaryIO, needed: Sequence[str], delimiter: str) -> Iterator[TableRow | BadLine]:
+def _csv_rows(
+    stream: BinaryIO, needed: Sequence[str], known: Sequence[str], delimiter: str
+) -> Iterator[TableRow | BadLine]:
     text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
     # One field may not be without end: a quote that is never closed would swallow the file.
     csv.field_size_limit(_CELL_MAX_CHARACTERS)
     reader = csv.reader(_lines(text), delimiter=delimiter, strict=True)
     try:
-        header = [name.strip() for name in next(reader, [])]
+        header = _as_known([name.strip() for name in next(filter(_is_written, reader), [])], known)
     except csv.Error as error:
         raise UnreadableFile(f"The header cannot be read: {error}.") from None
     except _DAMAGED:
@@ -78,8 +82,18 @@ def _csv_rows(stream: BinaryIO, needed: Sequence[str], delimiter: str) -> Iterat
         except _DAMAGED:
             yield BadLine(line=line, code="truncated_file", message="The gzip file ends here, damaged.", raw="")
             return
-        if row:
+        if _is_written(row):
             yield _csv_row(line, header, row, delimiter)
+
+
+def _is_written(row: list[str]) -> bool:
+    """Say whether a row holds anything: spreadsheets end with rows of nothing but delimiters."""
+    return any(not cell.isspace() for cell in row if cell)
+
+
+def _as_known(header: list[str], known: Sequence[str]) -> list[str]:
+    spelled = {name.lower(): name for name in known if name not in header}
+    return [name if name in known else spelled.get(name.lower(), name) for name in header]
 
 
 def _lines(text: io.TextIOWrapper) -> Iterator[str]:
@@ -129,6 +143,8 @@ def _unpacked(stream: BinaryIO, max_bytes: int) -> BinaryIO:
 def _check_header(header: Sequence[str], needed: Sequence[str]) -> None:
     if not header:
         raise UnreadableFile("The file is empty.")
+    if any("\udc80" <= character <= "\udcff" for character in "".join(header)):
+        raise UnreadableFile("The header is not UTF-8.")
     if len(header) > _COLUMNS_MAX:
         raise UnreadableFile(f"The file has more than {_COLUMNS_MAX} columns.")
     twice = next((name for name in header if name and header.count(name) > 1), None)
@@ -139,10 +155,10 @@ def _check_header(header: Sequence[str], needed: Sequence[str]) -> None:
         raise UnreadableFile(f"The file has no column {', '.join(missing)}.")
 
 
-def _parquet_rows(stream: BinaryIO, needed: Sequence[str]) -> Iterator[TableRow | BadLine]:
+def _parquet_rows(stream: BinaryIO, needed: Sequence[str], known: Sequence[str]) -> Iterator[TableRow | BadLine]:
     try:
         table = pq.ParquetFile(stream)
-        header = table.schema_arrow.names
+        header = _as_known(table.schema_arrow.names, known)
         _check_header(header, needed)
         line = 0
         for batch in table.iter_batches(batch_size=_ROWS_AT_ONCE):
@@ -157,7 +173,12 @@ def _parquet_rows(stream: BinaryIO, needed: Sequence[str]) -> Iterator[TableRow 
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """Give a column's values; instants to the microsecond, as Python has them."""
+    """Give a column's values: instants to the microsecond, as Python has them, and small floats by their shortest text.
+
+    0.06 of 32 bits, widened to 64, would be 0.05999999865889549.
+    """
+    if pa.types.is_float32(column.type) or pa.types.is_float16(column.type):
+        column = column.cast(pa.float32()).cast(pa.string())
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
     values: list[Any] = column.to_pylist()
@@ -169,7 +190,11 @@ def cell_text(value: Any) -> str:  # noqa: ANN401 -- what a file holds
     if value is None:
         return ""
     if isinstance(value, datetime):
-        return value.isoformat() if value.tzinfo else f"{value.isoformat()}+00:00"
+        # Without an offset its zone is the reader's to say.
+        return value.isoformat()
+    if isinstance(value, bytes):
+        # Some writers do not mark their texts as such.
+        return value.decode("utf-8", "replace")
     if isinstance(value, date | Decimal):
         return str(value)
     return repr(value) if isinstance(value, float) else str(value)

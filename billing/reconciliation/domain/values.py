@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation, Overflow, localcontext
@@ -16,6 +17,8 @@ PICO_DECIMALS: Final = 12
 RAW_MAX_CHARACTERS: Final = 4_000
 _YEARS: Final = range(2015, 2101)
 _TEXT_MAX_CHARACTERS: Final = 160
+# Python's own reader also takes "1_0", and digits of any script.
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class BadValue(Exception):
@@ -34,6 +37,16 @@ def text_of(value: Any) -> str:  # noqa: ANN401 -- what a file holds
     text = str(value).strip()
     clean = text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
     return clean[:_TEXT_MAX_CHARACTERS]
+
+
+def upper_text_of(value: Any) -> str:  # noqa: ANN401 -- what a file holds
+    """Give a value as storable text in capitals, which may be more letters than it had."""
+    return text_of(text_of(value).upper())
+
+
+def lower_text_of(value: Any) -> str:  # noqa: ANN401 -- what a file holds
+    """Give a value as storable text in small letters, which may be more than it had."""
+    return text_of(text_of(value).lower())
 
 
 def raw_text(value: str) -> str:
@@ -57,35 +70,45 @@ def amount_of(value: Any, *, name: str = "amount") -> Decimal:  # noqa: ANN401 -
     Raises:
         BadValue: It is no number, not finite, or larger than any line.
     """
-    if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
-        raise BadValue("invalid_amount", f"{name} is no number.")
-    try:
-        amount = Decimal(value.strip() if isinstance(value, str) else value)
-    except InvalidOperation:
-        raise BadValue("invalid_amount", f"{name} is no number: {str(value)[:40]!r}.") from None
-    if not amount.is_finite():
-        raise BadValue("invalid_amount", f"{name} is not finite.")
+    amount = _number_of(value, name=name, code="invalid_amount")
+    if not amount:
+        # A zero may be written with any exponent.
+        return Decimal((0, (0,), -decimals_of(amount)))
     # The exponent first: arithmetic with an endless one raises.
     if amount.adjusted() > AMOUNT_MAX.adjusted() or abs(amount) > AMOUNT_MAX:
         raise BadValue("amount_too_large", f"{name} is above {AMOUNT_MAX:,} in one line.")
     return amount
 
 
-def count_of(value: Any, *, name: str, times: int = 1) -> int:  # noqa: ANN401 -- what a file holds
-    """Give a whole, non-negative count, multiplied by ``times``; zero stays zero and is never "missing".
+def _number_of(value: Any, *, name: str, code: str) -> Decimal:  # noqa: ANN401 -- what a file holds
+    if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
+        raise BadValue(code, f"{name} is no number.")
+    if isinstance(value, str):
+        value = value.strip()
+        if not _NUMBER.fullmatch(value):
+            raise BadValue(code, f"{name} is no number: {value[:40]!r}.")
+    try:
+        return Decimal(value)
+    except InvalidOperation:
+        raise BadValue(code, f"{name} is no number: {str(value)[:40]!r}.") from None
+
+
+def count_of(value: Any, *, name: str, times: int = 1, is_given_back: bool = False) -> int:  # noqa: ANN401 -- what a file holds
+    """Give a whole count, multiplied by ``times``; zero stays zero and is never "missing".
+
+    It is negative only where a line takes back what an earlier one billed (``is_given_back``).
 
     Raises:
         BadValue: It is no number, negative, not whole, or too large.
     """
-    if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
-        raise BadValue("invalid_quantity", f"{name} is no number.")
+    number = _number_of(value, name=name, code="invalid_quantity")
     try:
         with localcontext() as context:
             context.prec = 60
-            count = Decimal(value.strip() if isinstance(value, str) else value) * times
+            count = number * times
     except (InvalidOperation, Overflow):
         raise BadValue("invalid_quantity", f"{name} is no number: {str(value)[:40]!r}.") from None
-    if not count.is_finite() or count < 0 or count > QUANTITY_MAX:
+    if not (-QUANTITY_MAX if is_given_back else 0) <= count <= QUANTITY_MAX:
         raise BadValue("invalid_quantity", f"{name} is out of range.")
     whole = int(count)
     if whole != count:
@@ -95,6 +118,17 @@ def count_of(value: Any, *, name: str, times: int = 1) -> int:  # noqa: ANN401 -
             raise BadValue("invalid_quantity", f"{name} is not whole.")
         return nearest
     return whole
+
+
+def count_or_none(value: Any, *, name: str) -> int | None:  # noqa: ANN401 -- what a file holds
+    """Give a quantity of whatever a provider counts, and none where it is no whole count that we can hold.
+
+    Raises:
+        BadValue: It is no number.
+    """
+    number = _number_of(value, name=name, code="invalid_quantity")
+    is_held = 0 <= number <= QUANTITY_MAX and number == number.to_integral_value()
+    return int(number) if is_held else None
 
 
 def optional_count(row: Mapping[str, Any], name: str) -> int:
@@ -126,7 +160,8 @@ def instant_of(value: Any, *, name: str, zone: tzinfo | None = None) -> datetime
         read = value
     else:
         try:
-            read = datetime.fromisoformat(str(value).strip())
+            # BigQuery and Athena write "2026-10-05 00:00:00 UTC".
+            read = datetime.fromisoformat(re.sub(r" UTC$", "+00:00", str(value).strip()))
         except ValueError:
             raise BadValue("invalid_time", f"{name} is no time: {str(value)[:40]!r}.") from None
     if read.tzinfo is None:

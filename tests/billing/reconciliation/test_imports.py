@@ -11,6 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from billing.reconciliation.domain.records import ColumnMapping, Format
+from billing.reconciliation.domain.registry import PARSER_VERSION
 from billing.reconciliation.domain.sides import BreakKind
 from billing.reconciliation.models import (
     BadInvoiceLine,
@@ -40,7 +41,7 @@ def test_a_file_is_kept_to_the_byte_and_each_of_its_lines_is_a_row(db: None) -> 
     assert read_blob(file.blob_name) == bill
     assert bytes(file.sha256) == hashlib.sha256(bill).digest()
     line_count = bill.count(b"\n") - 2
-    assert (file.line_count, file.bad_line_count, file.parser_version) == (line_count, 1, 1)
+    assert (file.line_count, file.bad_line_count, file.parser_version) == (line_count, 1, PARSER_VERSION)
     assert InvoiceLine.objects.filter(file=file).count() == line_count
     bad = BadInvoiceLine.objects.get(file=file)
     assert (bad.line, bad.code) == (line_count + 2, "invalid_time")
@@ -194,3 +195,20 @@ def test_the_sample_is_handed_in_once_and_the_command_says_what_came_of_a_file(
     assert "1.500000000000 They bill this, and we have nothing of it." in out
     with pytest.raises(CommandError, match="handed in before"):
         call_command("import_invoice", str(path), *said)
+
+
+def test_what_a_correction_takes_back_is_taken_from_its_place_and_nothing_breaks_the_reading(db: None) -> None:
+    table = (
+        "billedcost,billingcurrency,chargecategory,chargeclass,chargeperiodstart,chargeperiodend,consumedquantity,"
+        "consumedunit,skumeter,skupricedetails,chargedescription\r\n"
+        "2.5,USD,Usage,,2026-10-05 00:00:00 UTC,2026-10-06T00:00:00Z,1000,Tokens,Output tokens,,\r\n"
+        '-0.5,USD,Usage,Correction,2026-10-05T00:00:00Z,2026-10-06T00:00:00Z,-200,Tokens,Output tokens,,"a\r\nb"\r\n'
+        f"7e-12,{'ß' * 160},Usage,,2026-10-05T00:00:00Z,2026-10-06T00:00:00Z,5e15,Bytes,,"
+        '"{""a"": 1e99999999999999999999}",\r\n'
+    )
+    file = taken(table.encode("utf-8-sig"))
+    assert (file.state, file.line_count, file.bad_line_count) == (FileState.READ, 3, 0)
+    # The third line is of no currency that we know.
+    assert file.total_pico_usd == 2_000_000_000_000
+    bucket = file.invoice.buckets.get(token_class="output")
+    assert (bucket.invoiced_pico_usd, bucket.invoiced_quantity) == (2_000_000_000_000, 800)

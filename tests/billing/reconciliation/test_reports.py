@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -363,6 +364,109 @@ def test_parquets_nanoseconds_are_read_to_the_microsecond() -> None:
     nanoseconds = pa.array([DAY_S * 10**9 + 1], pa.timestamp("ns"))
     (line,) = lines_of(Format.MAPPED_CSV, parquet_of(Date=nanoseconds), is_parquet=True, mapping=DAY_AND_COST)
     assert line.window_start == DAY
+
+
+def test_parquets_times_without_a_zone_are_of_the_mappings_zone() -> None:
+    mapping = replace(DAY_AND_COST, zone="Asia/Kathmandu")
+    midnight = pa.array([datetime(2026, 10, 5)], pa.timestamp("ms"))  # noqa: DTZ001 -- it is what the file holds
+    (line,) = lines_of(Format.MAPPED_CSV, parquet_of(Date=midnight), is_parquet=True, mapping=mapping)
+    # Kathmandu is 5:45 ahead of UTC.
+    assert (line.window_start, line.window_end) == (
+        datetime(2026, 10, 4, 18, 15, tzinfo=UTC), datetime(2026, 10, 5, 18, 15, tzinfo=UTC),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("column", "usd"),
+    [
+        (pa.array([0.06], pa.float32()), "0.06"), (pa.array([0.5], pa.float16()), "0.5"),
+        (pa.array([Decimal("0.000000100000000000")], pa.decimal128(38, 18)), "0.0000001"),
+        (pa.array([1e-7]), "0.0000001"), (pa.array([b"-1.5"]), "-1.5"), (pa.array(["1.5"]).dictionary_encode(), "1.5"),
+    ],
+)  # fmt: skip
+def test_parquets_amounts_are_what_was_written_whatever_their_type(column: pa.Array, usd: str) -> None:
+    (line,) = lines_of(Format.MAPPED_CSV, parquet_of(Cost=column), is_parquet=True, mapping=DAY_AND_COST)
+    assert line.amount == Decimal(usd)
+
+
+@pytest.mark.parametrize("amount", ["1_0", "\u0661\u0662", "1e", ".", "nan", "Infinity", "0x1"])
+def test_what_only_python_reads_as_a_number_is_a_bad_line(amount: str) -> None:
+    for row in ({**FOCUS, "BilledCost": amount}, {**FOCUS, "ConsumedQuantity": amount}):
+        assert len(bad_of(read(Format.FOCUS, csv_of(row)))) == 1
+
+
+@pytest.mark.parametrize(
+    ("quantity", "unit", "expected"),
+    [
+        ("50000000", "Bytes", 50_000_000), ("123456789.5", "GB-Hours", None), ("-3", "GB", None),
+        ("1e99", "Bytes", None), ("1e-99", "Bytes", None), ("0E+30", "Tokens", 0), ("1.5e3", "Tokens", 1_500),
+    ],
+)  # fmt: skip
+def test_a_line_counts_whatever_it_is_a_quantity_of(quantity: str, unit: str, expected: int | None) -> None:
+    (focus,) = lines_of(Format.FOCUS, csv_of({**FOCUS, "ConsumedQuantity": quantity, "ConsumedUnit": unit}))
+    (cur,) = lines_of(Format.AWS_CUR, csv_of({**CUR, "line_item_usage_amount": quantity, "pricing_unit": unit}))
+    assert (focus.quantity, cur.quantity) == (expected, expected)
+
+
+def test_a_correction_takes_back_tokens_with_its_money_and_only_then() -> None:
+    row = {**FOCUS, "ChargeClass": "Correction", "BilledCost": "-0.25", "ConsumedQuantity": "-12.5"}
+    (line,) = lines_of(Format.FOCUS, csv_of(row))
+    assert (line.amount, line.quantity, line.charge_kind) == (Decimal("-0.25"), -12_500, ChargeKind.USAGE)
+    (line,) = lines_of(
+        Format.AWS_CUR, csv_of({**CUR, "line_item_usage_amount": "-2", "line_item_unblended_cost": "-1"})
+    )
+    assert (line.amount, line.quantity) == (Decimal(-1), -2_000)
+    (cents, _) = mapped(("2026-10-05", "(100)", "m", "output", "-2"))
+    assert isinstance(cents, BillLine)
+    assert (cents.amount, cents.quantity) == (Decimal(-1), -2_000)
+    assert bad_of(read(Format.FOCUS, csv_of({**row, "BilledCost": "0.25"}))) == [(2, "invalid_quantity")]
+
+
+def test_a_zero_is_a_zero_with_any_exponent() -> None:
+    (line,) = lines_of(Format.OPENAI_COSTS, page(cost("0e99999999")))
+    assert str(line.amount) == "0"
+
+
+def test_words_stay_within_their_columns_when_their_case_changes() -> None:
+    # A sharp s has two capitals, and a dotted I two small letters.
+    (line,) = lines_of(Format.FOCUS, csv_of({**FOCUS, "BillingCurrency": "\u00df" * 160}))
+    assert line.currency == "S" * 160
+    columns = {"day": "Date", "amount": "Cost", "tier": "Tier"}
+    table = f"Date,Cost,Tier\n2026-10-05,1,{chr(0x130) * 160}\n"
+    (line,) = lines_of(Format.MAPPED_CSV, table, mapping=ColumnMapping(columns=columns))
+    assert len(line.tier) == 160
+
+
+def test_details_that_hold_no_number_of_ours_are_no_details() -> None:
+    (line,) = lines_of(Format.FOCUS, csv_of({**FOCUS, "SkuPriceDetails": '{"x_model": 1e99999999999999999999}'}))
+    assert (line.model_name, line.amount) == ("", Decimal("0.0000123456789012"))
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_a_table_of_other_case_order_and_line_ends_is_the_same(newline: str) -> None:
+    names = [*reversed(FOCUS), "Tags"]
+    row = {**FOCUS, "Tags": f'{{"note":{newline}"two lines"}}'}
+    head, rest = csv_of(row, names=names).split("\n", 1)
+    table = f"\ufeff\n{head.lower()}\n{rest}" + "," * (len(names) - 1) + "\n   \n"
+    found = read(Format.FOCUS, table.replace("\r\n", "\n").replace("\n", newline))
+    (expected,) = lines_of(Format.FOCUS, csv_of(FOCUS))
+    assert bad_of(found) == []
+    (line,) = (item for item in found if isinstance(item, BillLine))
+    for name in ("quantity", "amount", "token_class", "model_name", "tier", "project", "window_start", "account"):
+        assert getattr(line, name) == getattr(expected, name), name
+
+
+def test_times_as_bigquery_writes_them_are_utc() -> None:
+    row = {**FOCUS, "ChargePeriodStart": "2026-10-05 00:00:00 UTC", "ChargePeriodEnd": "2026-10-06 00:00:00.000 UTC"}
+    (line,) = lines_of(Format.FOCUS, csv_of(row))
+    assert (line.window_start, line.window_end) == (DAY, datetime(2026, 10, 6, tzinfo=UTC))
+
+
+def test_blank_lines_before_pages_are_no_pages() -> None:
+    pages = "\n\r\n" + page(cost("1"), has_more="true") + "\n\n" + page(cost("2"))
+    items = read(Format.OPENAI_COSTS, pages)
+    assert [item.amount for item in items if isinstance(item, BillLine)] == [1, 2]
+    assert end_of(items) == FileEnd(page_count=2, incomplete_reason="")
 
 
 @pytest.mark.parametrize(
