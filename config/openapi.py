@@ -31,6 +31,8 @@ def published(schema: dict[str, Any], *, is_finance: bool) -> dict[str, Any]:
     """Give the schema as it is published, of customers or of finance: plain names, every status, authentication."""
     text = orjson.dumps(schema, option=orjson.OPT_NON_STR_KEYS).decode()
     document: dict[str, Any] = orjson.loads(_SHAPE_NAME.sub(r"\1", text.replace("``", "`")))
+    shapes = document["components"]["schemas"]
+    assert len(shapes) == len(schema["components"]["schemas"]), "each shape keeps a name of its own"
     document["paths"] = {
         path: operations for path, operations in document["paths"].items() if path.startswith(_FINANCE) is is_finance
     }

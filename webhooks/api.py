@@ -19,8 +19,8 @@ from webhooks.schemas import (
     EndpointDeletedOut,
     EndpointListOut,
     EndpointOut,
-    EndpointTest,
     EndpointTestOut,
+    EndpointTestRequest,
     EndpointUpdate,
     EndpointWithSecretOut,
     EventListOut,
@@ -109,7 +109,7 @@ def rotate_webhook_secret(
 
 
 @router.post("/webhook_endpoints/{endpoint_id}/test", response={202: EndpointTestOut})
-def send_test_event(request: HttpRequest, endpoint_id: str, body: EndpointTest | None = None) -> HttpResponse:
+def send_test_event(request: HttpRequest, endpoint_id: str, body: EndpointTestRequest | None = None) -> HttpResponse:
     """Send a test event, once, also where the endpoint is not subscribed to its type.
 
     It is sent in the background: `Location` leads to its delivery, which has what the endpoint answered.

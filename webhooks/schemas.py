@@ -38,7 +38,7 @@ class SecretRotate(Schema, extra="forbid"):
     keep_old_secret_active_for_24_hours: bool = True
 
 
-class EndpointTest(Schema, extra="forbid"):
+class EndpointTestRequest(Schema, extra="forbid"):
     """Which type the test event has; left out: `webhook_endpoint.test`."""
 
     event_type: str | None = None

@@ -64,6 +64,17 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
     assert {"Quote", "Batch", "BatchList", "File", "Receipt", "Wallet", "Model", "Error"} <= names
 
 
+def test_what_is_sent_and_what_is_answered_have_shapes_of_their_own(document: dict[str, Any]) -> None:
+    calls = operations(document).values()
+    sent, answered = (
+        set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps([call.get(part) for call in calls])))
+        for part in ("requestBody", "responses")
+    )
+    assert {"EndpointTestRequest", "EndpointCreate"} <= sent
+    assert not sent & answered
+    assert "delivery_id" in document["components"]["schemas"]["EndpointTest"]["properties"]
+
+
 def test_every_operation_is_named_and_described_in_words(document: dict[str, Any]) -> None:
     names = [operation["operationId"] for operation in operations(document).values()]
     assert len(names) == len(set(names))
