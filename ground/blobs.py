@@ -164,7 +164,24 @@ class BlobWriter:
         self._write_gathered()
         digest = self._digest.digest() if self._digest else b""
         written = WrittenBlob(name=name, size_bytes=self.size_bytes, sha256=digest)
-        return SavingBlob(written, _savers().submit(self.save, name))
+        return SavingBlob(written, _savers().submit(self._save_on_disk, written))
+
+    def _save_on_disk(self, written: WrittenBlob) -> WrittenBlob:
+        """Do as :meth:`save` by plain calls, which take a third of its time; a name that is taken is an error here."""
+        path = Path(default_storage.path(written.name))
+        self._file.flush()
+        os.fchmod(self._file.fileno(), 0o644)
+        os.fsync(self._file.fileno())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(self._path, path)
+        except FileExistsError:
+            raise
+        except OSError:
+            # Blobs lie on another disk, or on one without second names.
+            return self.save(written.name)
+        _make_name_durable(written.name)
+        return written
 
     def _write_gathered(self) -> None:
         block = self._gathered[0] if len(self._gathered) == 1 else b"".join(self._gathered)

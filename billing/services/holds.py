@@ -14,7 +14,7 @@ from billing.errors import PostingConflict
 from ground.errors import NotFound, PaymentRequired
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def place_holds(
     organisation: Organisation, batch_public_id: str, holds: Sequence[GroupHold], *, expires_at: datetime | None = None
 ) -> int:

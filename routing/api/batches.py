@@ -89,13 +89,21 @@ def create_batch(request: HttpRequest, body: BatchCreate) -> HttpResponse:
     if quote.endpoint and body.endpoint not in {None, quote.endpoint}:
         raise InvalidRequest(f"The quote is for {quote.endpoint!r}.", param="endpoint")
     return _answer(
-        accept_quote(caller=caller, quote_id=quote_id, metadata=metadata, output_kept_for=_output_kept_for(body))
+        accept_quote(
+            caller=caller,
+            quote_id=quote_id,
+            metadata=metadata,
+            output_kept_for=_output_kept_for(body),
+            quote=quote,
+        )
     )
 
 
 def _answer(accepted: AcceptedBatch) -> HttpResponse:
+    sub_lanes: Sequence[SubLane] = accepted.sub_lanes or ()
     # Before its file is priced it has none.
-    sub_lanes = [] if accepted.batch.status == BatchStatus.VALIDATING else sub_lanes_of(accepted.batch)
+    if accepted.sub_lanes is None and accepted.batch.status != BatchStatus.VALIDATING:
+        sub_lanes = sub_lanes_of(accepted.batch)
     response = json_answer(batch_object(accepted.batch, sub_lanes, places_in_line(sub_lanes)))
     if accepted.is_replay:
         response["idempotent-replayed"] = "true"

@@ -36,6 +36,8 @@ class AcceptedBatch:
 
     batch: Batch
     is_replay: bool
+    # Those that were just made; none where they have to be read.
+    sub_lanes: tuple[SubLane, ...] | None = None
 
 
 def accept_quote(
@@ -44,11 +46,12 @@ def accept_quote(
     quote_id: str,
     metadata: Mapping[str, object] | None,
     output_kept_for: timedelta | None = None,
+    quote: Quote | None = None,
 ) -> AcceptedBatch:
     """Turn a quote into a batch: hold its reservation, pin its plan, queue its sub-lanes.
 
     The same organisation and body again gives the same batch. ``output_kept_for`` is how long what it puts out is kept;
-    None: the house's time.
+    None: the house's time. ``quote`` is the quote itself, where the caller has read it.
 
     Raises:
         NotFound: The organisation has no such quote.
@@ -59,7 +62,7 @@ def accept_quote(
         RateLimited: The organisation has accepted as many quotes as it may in a minute. Nothing is held.
     """
     clean_metadata = checked_metadata(metadata)
-    quote = quote_by_id(organisation=caller.organisation, public_id=quote_id)
+    quote = quote or quote_by_id(organisation=caller.organisation, public_id=quote_id)
     kept_seconds = seconds_of(output_kept_for)
     wanted: dict[str, object] = {"quote_id": quote_id, "metadata": clean_metadata}
     if kept_seconds is not None:
@@ -81,7 +84,7 @@ def accept_quote(
     plan = BatchPlan.from_bytes(quote.plan)
     check_offer(caller, quote, plan)
     try:
-        batch = _create(caller, quote, plan, body_hash, clean_metadata, kept_seconds)
+        batch, sub_lanes = _create(caller, quote, plan, body_hash, clean_metadata, kept_seconds)
     except PaymentRequired as refused:
         raise (_with_estimate(refused, quote) if refused.code == PaymentRequired.code else refused) from None
     except (IntegrityError, RateLimited):
@@ -92,7 +95,7 @@ def accept_quote(
             raise
         return earlier
     reach(FaultPoint.ACCEPT_AFTER_COMMIT)
-    return AcceptedBatch(batch=batch, is_replay=False)
+    return AcceptedBatch(batch=batch, is_replay=False, sub_lanes=sub_lanes)
 
 
 def seconds_of(kept_for: timedelta | None) -> int | None:
@@ -164,7 +167,7 @@ def _create(
     body_hash: bytes,
     metadata: dict[str, str] | None,
     output_kept_seconds: int | None,
-) -> Batch:
+) -> tuple[Batch, tuple[SubLane, ...]]:
     take_accept(caller.organisation)
     at = clock.now()
     public_id = new_public_id("batch_", at)
@@ -189,18 +192,18 @@ def _create(
         in_progress_at=at,
         expires_at=at + settings.BATCH_WINDOW,
     )
-    begin_batch(batch, plan)
+    sub_lanes = begin_batch(batch, plan)
     reach(FaultPoint.ACCEPT_BEFORE_COMMIT)
-    return batch
+    return batch, sub_lanes
 
 
-def begin_batch(batch: Batch, plan: BatchPlan) -> None:
-    """Queue a batch's sub-lanes, keep its payload and hold its reservation, in the transaction that makes it go.
+def begin_batch(batch: Batch, plan: BatchPlan) -> tuple[SubLane, ...]:
+    """Queue a batch's sub-lanes and give them; keep its payload, hold its reservation. In the transaction of its start.
 
     Raises:
         PaymentRequired: ``insufficient_credit``.
     """
-    SubLane.objects.bulk_create(_sub_lanes(batch, plan.groups))
+    sub_lanes = tuple(SubLane.objects.bulk_create(_sub_lanes(batch, plan.groups)))
     minutes = plan.workflow.constraints.finish_by_minutes
     if minutes is not None:
         assert batch.in_progress_at is not None, "a batch goes from an instant on"
@@ -215,6 +218,7 @@ def begin_batch(batch: Batch, plan: BatchPlan) -> None:
         [GroupHold(group_key=group.group_key, reserved_micro_usd=group.reservation_micro_usd) for group in plan.groups],
     )
     wake("routing.start_sub_lanes")
+    return sub_lanes
 
 
 def _sub_lanes(batch: Batch, groups: tuple[GroupPlan, ...]) -> list[SubLane]:

@@ -22,6 +22,7 @@ from routing.domain.pins import BatchPlan, GroupPlan, LanePlan
 from routing.domain.scoring import WorkflowProfile
 from routing.models import Quote
 from routing.payloads import body_naming, open_payload
+from routing.services.admission import TakenCall
 from routing.services.moves import find_lane, judge_others
 from routing.services.quotes import create_quote
 
@@ -39,7 +40,8 @@ def check_offer(caller: Caller, quote: Quote, plan: BatchPlan) -> None:
         InvalidRequest: ``model.deprecated_post_quote`` with the successor as ``alternative``, or ``lane_unavailable``;
             each with the whole answer of a new ``quote`` of the same file, or null where it cannot be quoted.
     """
-    catalog = current_catalog()
+    # A call's first statement has read the versions.
+    catalog = current_catalog(caller.catalog_versions if isinstance(caller, TakenCall) else None)
     standings = {group.index: _standing_of(catalog, caller, quote, plan, group) for group in plan.groups}
     retired = [group for group in plan.groups if standings[group.index] is _Standing.RETIRED]
     out = [group for group in plan.groups if standings[group.index] is _Standing.OUT]
