@@ -1,4 +1,4 @@
-"""Database connections: how the pool sees that one is still good, and giving it back while a thread waits."""
+"""Database connections: how the pool sees that one is still good, statements that are prepared, and giving back."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from typing import Any, Final
 
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 from psycopg import Connection, Cursor
 
 # A connection that was good so short ago is only looked at.
@@ -37,6 +38,21 @@ class PooledConnection(Connection[Any]):
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
         return bool(poll.poll(0))
+
+
+class _PreparingCursor(Cursor[Any]):
+    """A cursor whose statements the server reads and plans once a connection."""
+
+    def execute(self, query: Any, params: Any = None, **how: Any) -> _PreparingCursor:  # noqa: ANN401 -- as psycopg has it
+        """Run a statement."""
+        return super().execute(query, params, **{**how, "prepare": True})
+
+
+def preparing_cursor() -> CursorWrapper:
+    """Give Django's cursor for one of the few statements that every quote runs; all others are sent as text."""
+    connection.ensure_connection()
+    # As ``connection.cursor()`` does it, so that statements are counted and errors told alike.
+    return connection._prepare_cursor(_PreparingCursor(connection.connection))  # type: ignore[attr-defined, no-any-return]  # noqa: SLF001
 
 
 def give_back() -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
-
 from accounts.domain.keys import hash_key, is_well_formed
 from accounts.domain.limits import Bucket, BucketKind, CallLimits
 from accounts.models import ApiKey, Organisation
 from accounts.selectors import Caller, not_a_key
+from ground.connections import preparing_cursor
 
 _KEY_FIELDS = ("id", "public_id", "name", "scopes")
 _ORGANISATION_FIELDS = (
@@ -45,7 +44,7 @@ def take_call(key_text: str) -> TakenCall:
     """
     if not is_well_formed(key_text):
         raise not_a_key()
-    with connection.cursor() as cursor:
+    with preparing_cursor() as cursor:
         cursor.execute("SELECT * FROM routing_take_call(%s)", [hash_key(key_text)])
         row = cursor.fetchone()
     if row is None:

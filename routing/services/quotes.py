@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import orjson
 from django.conf import settings
-from django.db import connection
 
 from accounts.selectors import Caller
 from billing.selectors import wallet
@@ -21,6 +20,7 @@ from catalog.domain.records import Catalog, Rates
 from catalog.selectors import current_catalog
 from ground import clock
 from ground.blobs import delete_blob
+from ground.connections import preparing_cursor
 from ground.errors import ServerBusy
 from ground.ids import created_at_of, new_public_id
 from ground.page_cache import leave_to_disk
@@ -167,7 +167,7 @@ def _begin_storing(quote_id: str, body: bytes) -> Future[None]:
 
 def _insert_quote(**row: Any) -> None:  # noqa: ANN401 -- columns of every type
     """Insert a row of :class:`Quote`; Django's own way around the statement takes as long as the statement."""
-    with connection.cursor() as cursor:
+    with preparing_cursor() as cursor:
         cursor.execute(
             f"INSERT INTO {Quote._meta.db_table} ({', '.join(row)}) VALUES ({', '.join(['%s'] * len(row))})",  # noqa: S608, SLF001 -- our own names
             [*row.values()],
