@@ -54,7 +54,17 @@ def fits(wanted: dict[str, Any], got: QuotePlan | RowErrors) -> bool:
     if not isinstance(got, RowErrors):
         return False
     listed = [error.line for error in got.errors if error.line is not None]
-    return bool(got.code == wanted["code"]) and listed == wanted.get("lines", listed)
+    return bool(got.code == wanted["code"]) and listed == wanted.get("lines", listed) and names_them(wanted, got)
+
+
+def names_them(wanted: dict[str, Any], got: RowErrors) -> bool:
+    """Whether the rows, the fields and the values that the case names are named in the refusal."""
+    params = {*wanted.get("params", []), *([wanted["param"]] if "param" in wanted else [])}
+    return (
+        set(wanted.get("custom_ids", [])) <= {error.custom_id for error in got.errors}
+        and params <= {error.param for error in got.errors}
+        and all(any(name in error.message for error in got.errors) for name in wanted.get("names", []))
+    )
 
 
 def acceptable(case: dict[str, Any]) -> list[dict[str, Any]]:
