@@ -20,6 +20,7 @@ from billing.domain.records import ProviderCost
 from billing.models import LedgerTransaction
 from billing.selectors import wallet
 from billing.services.settlement import settle_batch
+from billing.services.wallets import record_top_up
 from tests.billing.kit import AT, fee, hold, make_organisation, settlement, usage
 from tests.harness.clock import Clock
 from tests.routing.pages.conftest import html_of, signed_in, words_of
@@ -198,3 +199,41 @@ def test_a_month_opens_with_what_the_one_before_closed_with_in_the_reporting_zon
     assert json.loads(html_of(signed_in(other).get("/app/wallet/statements/2026-11/?format=json")))["movements"] == []
     assert LedgerTransaction.objects.count() == 4
     assert clock.now() - AT > timedelta(days=27)
+
+
+def test_an_accounts_csv_has_each_movement_of_its_days_in_the_order_of_booking(clock: Clock) -> None:
+    clock.freeze(AT)
+    customer = make_organisation(money=5_000_000)
+    # A microsecond before the days that are asked for.
+    clock.freeze(AT.replace(day=4, hour=18, minute=14, second=59, microsecond=999_999))
+    settle_batch(settlement(customer, "batch_1", usage("a", 300_001), fees=[fee("a", 20_000)]))
+    # In Kathmandu (+5:45) the fifth begins at 18:15 UTC.
+    clock.freeze(AT.replace(day=4, hour=18, minute=15))
+    record_top_up(customer, reference="=SUM(1,2)", amount_micro_usd=1, effective_at=AT.replace(day=1), recorded_by=None)
+    settle_batch(settlement(customer, "batch_2", usage("a", 6_000_000)))
+    clock.freeze(AT.replace(day=5, hour=18, minute=15))
+    record_top_up(customer, reference="after", amount_micro_usd=7, effective_at=AT, recorded_by=None)
+    user = staff(StaffRole.FINANCE)
+    user.time_zone = "Asia/Kathmandu"
+    user.save()
+    client = signed_in(user)
+
+    def table(kind: str) -> list[tuple[str, ...]]:
+        path = f"/fin/ledger/accounts/{kind}:{customer.public_id}/?since=2026-11-05&until=2026-11-05&format=csv"
+        return [tuple(row.values()) for row in table_of(client.get(path))]
+
+    start, end = "2026-11-04T18:15:00.000000Z", "2026-11-05T18:15:00.000000Z"
+    settled = "2026-11-03T12:00:00.000000Z"
+    entry = f"top_up:{customer.public_id}:=SUM(1,2)"
+    # 5 less 0.320001; then a millionth more; then all that is there, of the six that were due.
+    assert table("wallet") == [
+        (start, "", "", "opening", "", "", "", "4.679999", "Cr"),
+        (start, "2026-11-01T12:00:00.000000Z", entry, "top_up", "'=SUM(1,2)", "", "0.000001", "4.680000", "Cr"),
+        (start, settled, "settle:batch_2", "settlement", "batch_2", "4.680000", "", "0.000000", ""),
+        (end, "", "", "closing", "", "", "", "0.000000", ""),
+    ]
+    assert table("receivable") == [
+        (start, "", "", "opening", "", "", "", "0.000000", ""),
+        (start, settled, "settle:batch_2", "settlement", "batch_2", "1.320000", "", "-1.320000", "Dr"),
+        (end, "", "", "closing", "", "", "", "-1.320000", "Dr"),
+    ]
