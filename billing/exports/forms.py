@@ -77,7 +77,8 @@ def filter_words(kind: ExportKind | None, filters: Mapping[str, str]) -> list[tu
 
 
 def _said(kind: ExportKind | None, name: str, value: str) -> str:
-    if name in _MONEY and value.isdecimal():
+    # A link may say anything: only what is an amount of ours is shown as one.
+    if name in _MONEY and value.isascii() and value.isdecimal() and len(value) <= 18:  # noqa: PLR2004 -- 64 bits
         return f"${usd_text(int(value))}"
     return str(_SAID.get((kind, name), {}).get(value, value))
 

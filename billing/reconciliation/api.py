@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date
-from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Final
 
 from django.http import HttpRequest, HttpResponse
@@ -45,7 +44,14 @@ from billing.reconciliation.schemas import (
 )
 from billing.reconciliation.services import periods
 from billing.reconciliation.services.decisions import Decision, decide_breaks, settle_pending
-from billing.reconciliation.services.files import Report, ask_to_cancel, file_by_id, map_file, take_file
+from billing.reconciliation.services.files import (
+    Report,
+    ask_to_cancel,
+    file_by_id,
+    map_file,
+    stated_total_of,
+    take_file,
+)
 from billing.reconciliation.services.matching import ask_to_match
 from ground import clock
 from ground.errors import InvalidRequest
@@ -149,7 +155,7 @@ def hand_in_invoice_file(request: HttpRequest, said: Query[ReportIn]) -> Invoice
         report_format=said.format,
         file_name=said.file_name,
         invoice_number=said.number,
-        stated_total_micro_usd=_micro_usd(said.total) if said.total else None,
+        stated_total_micro_usd=stated_total_of(said.total) if said.total else None,
         request_parameters=said.fetched_with,
         fetched_at=clock.now(),
     )
@@ -354,13 +360,3 @@ def _month(text: str, *, param: str = "month") -> date:
         return month_of(text)
     except ValueError:
         raise InvalidRequest("Write a month as 2026-10.", param=param) from None
-
-
-def _micro_usd(text: str) -> int:
-    try:
-        total = Decimal(text)
-    except InvalidOperation:
-        raise InvalidRequest("The total is an amount in USD, such as 1234.56.", param="total") from None
-    if not total.is_finite() or abs(total) >= 10**12 or total != round(total, 6):
-        raise InvalidRequest("The total is an amount in USD with up to six decimals.", param="total")
-    return int(total.scaleb(6))

@@ -17,7 +17,7 @@ from accounts.models import Organisation, StaffRole
 from billing.adjustments.models import Adjustment
 from billing.books.services import prove_when_due
 from billing.domain.records import ProviderCost
-from billing.models import LedgerTransaction
+from billing.models import LedgerLeg, LedgerTransaction
 from billing.selectors import wallet
 from billing.services.settlement import settle_batch
 from billing.services.wallets import record_top_up
@@ -122,7 +122,16 @@ def test_a_bad_adjustment_comes_back_with_what_is_wrong(traded: Organisation, fa
 def test_the_ledger_lists_filters_and_sums(traded: Organisation, fay: Client) -> None:
     assert amounts_of(fay.get("/fin/ledger/"))[-2:] == [1_320_001, 1_320_001]
     assert amounts_of(fay.get("/fin/ledger/?account_kind=revenue_fee")) == [20_000, 0, 20_000]
-    assert fay.get("/fin/ledger/?after=nothing").status_code == 404
+    # A leg's number is no number of thousands of digits; another account's leg is no place in this one's statement.
+    digits = "9" * 5_000
+    wallet_path = f"/fin/ledger/accounts/wallet:{traded.public_id}/"
+    for after in ("nothing", "settle:batch_1%23", "settle:batch_1%2399999", f"settle:batch_1%23{digits}"):
+        assert fay.get(f"/fin/ledger/?after={after}").status_code == 404
+        assert fay.get(f"{wallet_path}?after={after}").status_code == 404
+    (fee_leg,) = LedgerLeg.objects.filter(account__kind="revenue_fee")
+    assert fay.get(f"{wallet_path}?after=settle:batch_1%23{fee_leg.leg_number}").status_code == 404
+    for said in (digits, "\u0663", "-1", "x"):
+        assert fay.get("/fin/exports/new", {"of": "ledger", "least_micro_usd": said}).status_code == 200
     assert "cannot be read" in words_of(fay.get("/fin/ledger/?least_micro_usd=x"))
     # What a link says of a filter is what was typed: the same page, not one of a million times as much.
     assert '?account_kind=revenue_fee&amp;least_micro_usd=0.02"' in html_of(

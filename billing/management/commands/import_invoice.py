@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from billing.domain.cells import exact_usd_cell
 from billing.reconciliation.domain.records import ColumnMapping, Format
 from billing.reconciliation.models import Break, BreakState, InvoiceFile
 from billing.reconciliation.months import month_of
-from billing.reconciliation.services.files import Report, take_file
+from billing.reconciliation.services.files import Report, stated_total_of, take_file
 from billing.reconciliation.services.matching import match_next_invoice
 from billing.reconciliation.services.reading import read_next_file
 from ground import clock
@@ -67,7 +66,7 @@ class Command(BaseCommand):
             file_name=options["file"].name,
             mapping=None if mapping is None else ColumnMapping(**mapping),
             invoice_number=options["number"],
-            stated_total_micro_usd=None if total is None else int(Decimal(total).scaleb(6)),
+            stated_total_micro_usd=None if total is None else stated_total_of(total),
             request_parameters=options["fetched_with"],
             fetched_at=clock.now(),
         )

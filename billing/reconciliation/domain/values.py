@@ -70,7 +70,7 @@ def amount_of(value: Any, *, name: str = "amount") -> Decimal:  # noqa: ANN401 -
     Raises:
         BadValue: It is no number, not finite, or larger than any line.
     """
-    amount = _number_of(value, name=name, code="invalid_amount")
+    amount = number_of(value, name=name, code="invalid_amount")
     if not amount:
         # A zero may be written with any exponent.
         return Decimal((0, (0,), -decimals_of(amount)))
@@ -80,7 +80,12 @@ def amount_of(value: Any, *, name: str = "amount") -> Decimal:  # noqa: ANN401 -
     return amount
 
 
-def _number_of(value: Any, *, name: str, code: str) -> Decimal:  # noqa: ANN401 -- what a file holds
+def number_of(value: Any, *, name: str, code: str) -> Decimal:  # noqa: ANN401 -- what a file holds
+    """Give the finite number that a text of ASCII digits writes, or a number itself, however large.
+
+    Raises:
+        BadValue: It is no number.
+    """
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
         raise BadValue(code, f"{name} is no number.")
     if isinstance(value, str):
@@ -101,7 +106,7 @@ def count_of(value: Any, *, name: str, times: int = 1, is_given_back: bool = Fal
     Raises:
         BadValue: It is no number, negative, not whole, or too large.
     """
-    number = _number_of(value, name=name, code="invalid_quantity")
+    number = number_of(value, name=name, code="invalid_quantity")
     try:
         with localcontext() as context:
             context.prec = 60
@@ -126,7 +131,7 @@ def count_or_none(value: Any, *, name: str) -> int | None:  # noqa: ANN401 -- wh
     Raises:
         BadValue: It is no number.
     """
-    number = _number_of(value, name=name, code="invalid_quantity")
+    number = number_of(value, name=name, code="invalid_quantity")
     is_held = 0 <= number <= QUANTITY_MAX and number == number.to_integral_value()
     return int(number) if is_held else None
 

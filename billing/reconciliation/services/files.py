@@ -15,7 +15,7 @@ from billing.reconciliation.closed import refusing_what_is_closed
 from billing.reconciliation.domain.mapped import checked_mapping
 from billing.reconciliation.domain.records import ColumnMapping, Format, UnreadableFile
 from billing.reconciliation.domain.registry import REPORTS
-from billing.reconciliation.domain.values import text_of
+from billing.reconciliation.domain.values import BadValue, number_of, text_of
 from billing.reconciliation.models import ColumnMappingRow, FileState, InvoiceFile, ProviderInvoice
 from ground import clock
 from ground.blobs import BlobWriter, WrittenBlob, delete_blob
@@ -83,7 +83,8 @@ def take_file(
     head = b""
     with BlobWriter(f"invoices/{public_id}") as writer:
         for chunk in chunks:
-            head = head or chunk[: len(_PARQUET_MAGIC)]
+            # The first chunk may be a single byte.
+            head = (head + chunk)[: len(_PARQUET_MAGIC)] if len(head) < len(_PARQUET_MAGIC) else head
             writer.write(chunk)
             if writer.size_bytes > FILE_MAX_BYTES:
                 raise PayloadTooLarge("A report may have up to 2 GiB.", param="file")
@@ -98,6 +99,21 @@ def take_file(
     except BaseException:
         delete_blob(blob.name)
         raise
+
+
+def stated_total_of(text: str) -> int:
+    """Give the total that a person says an invoice has, in micro-USD.
+
+    Raises:
+        InvalidRequest: It is no amount in USD with up to six decimals, below a million million.
+    """
+    try:
+        total = number_of(text, name="The total", code="invalid_amount")
+    except BadValue:
+        raise InvalidRequest("The total is an amount in USD, such as 1234.56.", param="total") from None
+    if abs(total) >= 10**12 or total != round(total, 6):
+        raise InvalidRequest("The total is an amount in USD with up to six decimals.", param="total")
+    return int(total.scaleb(6))
 
 
 @transaction.atomic

@@ -190,6 +190,10 @@ def test_the_published_document_has_every_call_of_finance_and_no_other(db: None)
         ("GET", "/v1/finance/invoice_files/invf_x", None, 404),
         ("POST", f"{_FILES}&format=odd", b"x", 400),
         ("POST", f"{_FILES}&format=focus&total=1e99", b"x", 400),
+        # Python's own numbers are nobody's amounts.
+        ("POST", f"{_FILES}&format=focus&total=1_000", b"x", 400),
+        ("POST", f"{_FILES}&format=focus&total=%D9%A1", b"x", 400),
+        ("POST", f"{_FILES}&format=focus&total=0.0000001", b"x", 400),
         ("POST", f"{_FILES}&format=focus", b"", 400),
         ("POST", "/v1/finance/break_decisions", {"ids": ["\0"], "action": "dispute", "reason": "why"}, 400),
         (

@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -31,7 +32,7 @@ from ground.blobs import read_blob
 from ground.errors import InvalidRequest
 from tests.billing.kit import make_organisation
 from tests.billing.reconciliation.kit import month_of, report, taken
-from tests.billing.reconciliation.test_reports import DAY_S, cost, csv_of, page
+from tests.billing.reconciliation.test_reports import DAY_S, cost, csv_of, page, parquet_of
 from tests.harness.clock import Clock
 
 
@@ -195,6 +196,15 @@ def test_the_sample_is_handed_in_once_and_the_command_says_what_came_of_a_file(
     assert "1.500000000000 They bill this, and we have nothing of it." in out
     with pytest.raises(CommandError, match="handed in before"):
         call_command("import_invoice", str(path), *said)
+    with pytest.raises(CommandError, match="up to six decimals"):
+        call_command("import_invoice", str(path), *said, "--total", "1.0000005")
+
+
+def test_a_parquet_file_is_one_however_its_bytes_come(db: None) -> None:
+    said = report(report_format=Format.MAPPED_CSV, mapping=ColumnMapping(columns={"day": "Date", "amount": "Cost"}))
+    content = parquet_of(Date=pa.array(["2026-10-05"]))
+    assert take_file(said, [content[:1], content[1:3], content[3:]], by=None).is_parquet
+    assert not take_file(said, [b"PAR", b"t,Date\n"], by=None).is_parquet
 
 
 def test_what_a_correction_takes_back_is_taken_from_its_place_and_nothing_breaks_the_reading(db: None) -> None:
