@@ -81,6 +81,9 @@ def _read(number: int, raw: bytes) -> PriceLine:
     for name in ("provider", "model_id"):
         if not isinstance(entry.get(name), str) or not entry[name]:
             raise ValueError(f"{name} is missing or no text")
+        # A NUL or half a character, which JSON can spell, is none to ask the database about.
+        if not entry[name].isprintable():
+            raise ValueError(f"{name} holds what no name holds")
     return PriceLine(
         line=number,
         provider=entry["provider"],

@@ -111,8 +111,10 @@ def import_prices(content: bytes, *, name: str, drafted_by: User) -> ImportRepor
     """Draft what a community price file says otherwise than the live rates, for every lane that it names.
 
     The sell card follows where it equals what the provider bills. Cards that have a draft waiting get no second one.
+    A line whose rates cannot be is listed as bad, and the others are drafted.
     """
-    lines, bad_lines = read_price_file(content)
+    lines, unread = read_price_file(content)
+    bad_lines = list(unread)
     at = clock.now()
     drafts: list[RateDraft] = []
     unchanged_count = unknown_count = waiting_count = 0
@@ -136,15 +138,16 @@ def import_prices(content: bytes, *, name: str, drafted_by: User) -> ImportRepor
                         )
                     )
                 except InvalidRequest as error:
-                    if error.code != "unchanged":
-                        raise
-                    unchanged_count += 1
+                    if error.code == "unchanged":
+                        unchanged_count += 1
+                    else:
+                        bad_lines.append(BadLine(line=line.line, message=str(error)))
     return ImportReport(
         drafts=tuple(drafts),
         unchanged_count=unchanged_count,
         unknown_count=unknown_count,
         waiting_count=waiting_count,
-        bad_lines=bad_lines,
+        bad_lines=tuple(sorted(set(bad_lines), key=lambda bad: bad.line)),
     )
 
 

@@ -155,6 +155,12 @@ def test_a_price_file_drafts_what_it_says_otherwise(drafter: User) -> None:
         b'{"provider": "openai", "model_id": "nobody-has-it", "input_rate_micro_usd_per_mtok": 1}\n'
         b'{"provider": "openai", "model_id": "x", "input_rate_micro_usd_per_mtok": 0.0025}\n'
         b"no json\n"
+        b'{"provider": "open\\u0000ai", "model_id": "x"}\n'
+        b'{"provider": "openai", "model_id": "\\ud800"}\n'
+        # No rate can be above a million USD, and the lines before are drafted all the same.
+        b'{"provider": "openai", "model_id": "gpt-4.1-mini-2025-04-14", "input_rate_micro_usd_per_mtok": 1000000000001,'
+        b' "output_rate_micro_usd_per_mtok": 1, "batch_input_rate_micro_usd_per_mtok": 1000000000001,'
+        b' "batch_output_rate_micro_usd_per_mtok": 1}\n'
     )
     changed = import_prices(dearer, name="prices.jsonl", drafted_by=drafter)
     assert [(each.lane.model.slug, each.card) for each in changed.drafts] == [
@@ -164,8 +170,9 @@ def test_a_price_file_drafts_what_it_says_otherwise(drafter: User) -> None:
     assert changed.drafts[0].published["input"] == 1_300_000
     assert "prices.jsonl, line" in changed.drafts[0].reason
     lines = FILE.count(b"\n")
-    assert [bad.line for bad in changed.bad_lines] == [lines + 2, lines + 3]
+    assert [bad.line for bad in changed.bad_lines] == [lines + 2, lines + 3, lines + 4, lines + 5, lines + 6]
     assert "0.0025" in changed.bad_lines[0].message
+    assert changed.bad_lines[-1].message == "A rate is 0 to 1,000,000 USD per million tokens."
     assert changed.unknown_count == report.unknown_count + 1
     again = import_prices(dearer, name="prices.jsonl", drafted_by=drafter)
     assert (again.drafts, again.waiting_count) == ((), 2)
