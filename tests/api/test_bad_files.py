@@ -21,9 +21,6 @@ def send(api: Api, body: bytes, **environ: Any) -> Any:
     return api.client.generic("POST", QUOTE, body, content_type=JSONL, **{"wsgi.input": io.BytesIO(body), **environ})
 
 
-CHUNKED = {"CONTENT_LENGTH": "", "HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input_terminated": True}
-
-
 def test_an_empty_file_is_refused(api: Api, nothing_done: Left) -> None:
     error_of(api.post(QUOTE, b"", JSONL), 400, "empty_file")
 
@@ -67,12 +64,8 @@ def test_a_hundred_errors_are_listed_and_all_are_counted(api: Api, nothing_done:
     assert [each["line"] for each in error["errors"]] == sorted(each["line"] for each in error["errors"])
 
 
-@pytest.mark.parametrize("length", [{}, CHUNKED], ids=["declared", "chunked"])
-def test_a_file_over_10_mib_is_refused_and_the_file_flow_named(
-    api: Api, nothing_done: Left, length: dict[str, Any]
-) -> None:
-    response = send(api, lines_of(row("a", "x" * 10_485_760)), **length)
-    error = error_of(response, 413, "payload_too_large")
+def test_a_file_over_10_mib_is_refused_and_the_file_flow_named(api: Api, nothing_done: Left) -> None:
+    error = error_of(send(api, lines_of(row("a", "x" * 10_485_760))), 413, "payload_too_large")
     assert "10 MiB" in error["message"]
     assert "/v1/files" in error["message"]
     assert "row" not in error
@@ -81,19 +74,6 @@ def test_a_file_over_10_mib_is_refused_and_the_file_flow_named(
 def test_a_file_of_exactly_10_mib_is_quoted(api: Api) -> None:
     body = lines_of(row("a")).ljust(10_485_760)
     assert api.post(QUOTE, body, JSONL).status_code == 201
-
-
-def test_a_file_without_declared_length_is_quoted_whole(api: Api) -> None:
-    response = send(api, lines_of(row("a"), row("b")), **CHUNKED)
-    assert response.status_code == 201
-    assert response.json()["row_count"] == 2
-
-
-def test_a_file_that_breaks_off_is_never_priced(api: Api, nothing_done: Left) -> None:
-    body = lines_of(row("a"), row("b"))
-    response = send(api, body, CONTENT_LENGTH=str(len(body) + 100))
-    error = error_of(response, 400, "invalid_value")
-    assert f"{len(body)} of {len(body) + 100} bytes" in error["message"]
 
 
 def test_a_compressed_file_is_refused_as_such(api: Api, nothing_done: Left) -> None:
