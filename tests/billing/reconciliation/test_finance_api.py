@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,7 +13,7 @@ from django.test import Client
 from accounts.domain.staff_scopes import StaffScope
 from accounts.models import StaffRole, User
 from accounts.services.staff_keys import create_staff_key
-from billing.reconciliation.models import Break, Bucket
+from billing.reconciliation.models import Break, Bucket, ProviderInvoice
 from billing.reconciliation.services.matching import match_next_invoice
 from billing.reconciliation.services.reading import read_next_file
 from ground import clock as product_clock
@@ -211,3 +212,15 @@ def test_what_cannot_be_is_refused_in_the_envelope(
     write_keys: tuple[str, str], method: str, path: str, body: Any, status: int
 ) -> None:
     assert "code" in ask(method, path, write_keys[0], body, status=status)["error"]
+
+
+@pytest.mark.parametrize(
+    "made_up", ["[1e999, 1]", '["2026-10-05", "\\ud800", "", "", ""]', "[" * 9_000, "[1, 2, 3]", "1"]
+)
+def test_a_cursor_that_somebody_made_up_is_no_place(write_keys: tuple[str, str], made_up: str) -> None:
+    file = ask("POST", f"{_FILES}&format=focus", write_keys[0], b"x")
+    after = base64.urlsafe_b64encode(made_up.encode()).decode().rstrip("=")
+    invoice = ProviderInvoice.objects.get()
+    for path in (f"invoice_files/{file['id']}/bad_lines", f"invoices/{invoice.public_id}/places"):
+        refused = ask("GET", f"/v1/finance/{path}?after={after}", write_keys[0], status=404)
+        assert refused["error"]["param"] == "after"
