@@ -32,6 +32,7 @@ from config.openapi import published
 from config.scopes import check_scope, staff_scope_for
 from ground.connections import give_back
 from ground.errors import AuthenticationFailed, InvalidRequest, PayloadTooLarge, UnsupportedMediaType
+from ground.repeated_names import name_repeated, repeated_name
 from routing.api import router as routing_router
 from routing.api.answers import LIMITS
 from routing.services.admission import TakenCall, take_call
@@ -60,7 +61,7 @@ class CommandParser(Parser):
         Raises:
             UnsupportedMediaType: It is declared as something else.
             PayloadTooLarge: It is longer than any command.
-            InvalidRequest: It is no JSON, or no object.
+            InvalidRequest: It is no JSON, no object, nests too deep or holds a name twice.
         """
         if request.content_type not in {"", "application/json"}:
             raise UnsupportedMediaType("This call takes a body of type application/json.")
@@ -72,6 +73,12 @@ class CommandParser(Parser):
             raise InvalidRequest("The body is not valid JSON.", code="invalid_json_line") from None
         if not isinstance(command, dict):
             raise InvalidRequest("The body must be a JSON object.", code="invalid_type")
+        try:
+            twice = repeated_name(request.body)
+        except RecursionError:
+            raise InvalidRequest("The body nests too deep.", code="too_deep") from None
+        if twice is not None:
+            raise name_repeated(twice)
         return command
 
 

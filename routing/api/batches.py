@@ -32,7 +32,7 @@ from routing.selectors import (
     PAGE_DEFAULT,
     batch_by_id,
     batch_page,
-    file_by_id,
+    kept_files,
     quote_by_id,
     sub_lanes_of,
     sub_lanes_of_batches,
@@ -213,7 +213,9 @@ def get_batch_results(request: HttpRequest, batch_id: str, after: str | None = N
     if batch.results_file is None:
         return _partial(request, batch, after)
     # Once they are deleted or over their time, nothing of them is given in any order.
-    stored = file_by_id(organisation=organisation, public_id=batch.results_file.public_id)
+    stored = kept_files(organisation).filter(public_id=batch.results_file.public_id).first()
+    if stored is None:
+        raise NotFound("The results of the batch were deleted, or their time is over.", param="batch_id")
     if after is not None:
         return _partial(request, batch, after)
     response = download(request, stored)

@@ -11,6 +11,7 @@ from ninja import Router
 
 from accounts.once import begin_once, begins_itself
 from ground.errors import InvalidRequest, PayloadTooLarge, UnsupportedMediaType
+from ground.repeated_names import name_repeated, repeated_name
 from routing.api.answers import BODY_NS, JSON_LINES, STARTED_NS, caller_of, errors_of, json_answer, show_debit
 from routing.quote_path import observe
 from routing.schemas import QuoteCommand, QuoteOut, UnpricedQuoteOut
@@ -105,7 +106,7 @@ def _command(request: HttpRequest, body: bytes) -> str | None:
     """Give the file id of a command, or None when the body is JSONL.
 
     Raises:
-        InvalidRequest: It is a command, and its file id is no string.
+        InvalidRequest: It is a command, and its file id is no string or stands there twice.
     """
     if request.content_type != "application/json" or len(body) > _COMMAND_MAX_BYTES:
         return None
@@ -123,4 +124,6 @@ def _command(request: HttpRequest, body: bytes) -> str | None:
     file_id = content["input_file_id"]
     if not isinstance(file_id, str):
         raise InvalidRequest("'input_file_id' is a string.", code="invalid_type", param="input_file_id")
+    if repeated_name(body) is not None:
+        raise name_repeated("input_file_id")
     return file_id

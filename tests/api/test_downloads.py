@@ -148,3 +148,11 @@ def test_results_have_ranges_when_the_batch_has_ended(api: Api, run: Callable[[]
     digest = base64.b64encode(hashlib.sha256(whole).digest()).decode()
     assert part["Repr-Digest"] == f"sha-256=:{digest}:"
     assert ask(api, path, "HEAD")["Content-Length"] == str(len(whole))
+
+
+def test_results_that_went_with_the_output_file_name_the_batch(api: Api, run: Callable[[], None]) -> None:
+    batch_id = api.accept(api.quote(row("a"))["id"]).json()["id"]
+    run()
+    api.client.delete(f"/v1/files/{api.batch(batch_id)['output_file_id']}")
+    error = error_of(ask(api, f"/v1/batches/{batch_id}/results"), 404, "not_found", "batch_id")
+    assert "file-" not in error["message"]

@@ -53,6 +53,7 @@ def test_head_is_405_without_a_body(api: Api) -> None:
         (b"null", "invalid_type"),
         (b'"qt_1"', "invalid_type"),
         (b"", "missing_required_parameter"),
+        (b'{"metadata":' * 1_000 + b"1" + b"}" * 1_000, "too_deep"),
     ],
 )
 def test_a_body_that_is_no_json_object_is_refused(api: Api, nothing_done: Left, body: bytes, code: str) -> None:
@@ -162,3 +163,20 @@ def test_answers_are_not_kept_by_caches(api: Api) -> None:
 def test_after_every_odd_request_a_good_one_works(api: Api) -> None:
     api.post("/v1/batches", b"[" * 100_000)
     assert api.accept(api.quote(row("a"))["id"]).status_code == 200
+
+
+def test_a_quote_command_that_names_two_files_is_refused(api: Api, nothing_done: Left) -> None:
+    body = b'{"input_file_id":"file-1","input_file_id":"file-2"}'
+    error_of(api.post("/v1/quotes/model", body), 400, "duplicate_key", "input_file_id")
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        (b'{"quote_id":"qt_1","quote_id":"qt_2"}', "quote_id"),
+        (b'{"quote_id":"qt_1","\\u0071uote_id":"qt_1"}', "quote_id"),
+        (b'{"quote_id":"qt_1","metadata":{"a":"1","a":"2"}}', "a"),
+    ],
+)
+def test_a_command_that_holds_a_name_twice_is_refused(api: Api, nothing_done: Left, body: bytes, name: str) -> None:
+    error_of(api.post("/v1/batches", body), 400, "duplicate_key", name)
