@@ -193,7 +193,7 @@ def test_a_file_is_gone_after_its_time_and_the_receipt_stays(
     clock.advance(days=30, seconds=1)
     for path in (f"files/{batch['output_file_id']}", f"files/{batch['output_file_id']}/content"):
         error_of(api.get(f"/v1/{path}"), 404, "not_found", "file_id")
-    error_of(api.get(f"/v1/batches/{batch['id']}/results"), 404, "not_found", "file_id")
+    error_of(api.get(f"/v1/batches/{batch['id']}/results"), 404, "not_found", "batch_id")
     assert api.get(f"/v1/batches/{batch['id']}/receipt").status_code == 200
 
 
