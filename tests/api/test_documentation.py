@@ -31,9 +31,9 @@ needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is no
 # Codes of pages and calls of staff, and of providers' notices; no call of a customer gives them.
 OF_STAFF = {
     "conflict", "extraordinary", "invalid_signature", "own_request", "unchanged",
-    "break_is_decided", "file_is_mapped", "invalid_amount", "invalid_bucket", "invalid_csv", "invalid_quantity", "invoice_file_taken", "no_adapter",
-    "nothing_pending", "period_closed", "period_not_asked", "period_not_ready", "retired",
-    "second_person_needed", "truncated_file",
+    "break_is_decided", "file_is_mapped", "invalid_amount", "invalid_bucket", "invalid_csv", "invalid_quantity",
+    "invoice_file_taken", "no_adapter", "nothing_pending", "period_closed", "period_not_asked", "period_not_ready",
+    "retired", "second_person_needed", "truncated_file",
 }  # fmt: skip
 _CODE = re.compile(r"[a-z][a-z_]*(\.[a-z_]+)?")
 # Snippets wait as people would; here nobody does.
