@@ -11,11 +11,11 @@ from django.db import transaction
 from accounts.audit import record
 from accounts.models import Organisation, User
 from billing.adjustments.models import Adjustment, AdjustmentKind, AdjustmentState
-from billing.database import call
 from billing.errors import PostingConflict
 from billing.models import LedgerTransaction, Receipt
 from ground import clock
 from ground.errors import InvalidRequest, NotFound
+from ground.functions import call
 from ground.ids import new_public_id
 from ground.reasons import checked_reason
 

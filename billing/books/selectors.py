@@ -12,13 +12,16 @@ from django.db.models import F, Func, Q, QuerySet, Sum
 from django.db.models.fields import BigIntegerField
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
 
-from billing.database import call_set
 from billing.forms import ACCOUNT_WORDS
 from billing.models import AccountKind, LedgerAccount, LedgerLeg, LedgerTransaction
 from ground.errors import NotFound
 from ground.filters import EVER, Span
+from ground.functions import call_set
+from ground.given_texts import number_in
 
 STATEMENT_ROWS: Final = 200
+# Of 16 bits.
+_LEG_NUMBER_DIGITS: Final = 5
 
 
 class Axis(enum.StrEnum):
@@ -136,10 +139,9 @@ def cursor_of(leg: LedgerLeg) -> str:
 
 def _leg_key(after: str, legs: QuerySet[LedgerLeg]) -> int:
     key, _, number = after.rpartition("#")
-    found = None
-    # More digits than a leg's number can have are no number of Python's either.
-    if number.isascii() and number.isdecimal() and len(number) <= 5:  # noqa: PLR2004 -- 16 bits
-        found = legs.filter(transaction__business_key=key, leg_number=int(number)).values_list("pk", flat=True).first()
+    leg_number = number_in(number, digits=_LEG_NUMBER_DIGITS)
+    same = legs.filter(transaction__business_key=key, leg_number=leg_number) if leg_number is not None else legs.none()
+    found = same.values_list("pk", flat=True).first()
     if found is None:
         raise NotFound("There is no such entry.", param="after")
     return found

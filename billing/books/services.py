@@ -13,10 +13,10 @@ from django.db import IntegrityError, transaction
 from accounts.audit import record
 from accounts.models import User
 from billing.books.models import LedgerSnapshot, ProofRun
-from billing.database import call
 from billing.models import LedgerLeg
 from billing.selectors import prove_ledger
 from ground import clock
+from ground.functions import call
 from ground.wake import wake
 
 # No transaction is under way for so long: what was booked up to the cutoff is there when the snapshot is made.

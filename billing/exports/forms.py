@@ -17,6 +17,7 @@ from billing.reconciliation.views.shown import KIND_WORDS as BREAK_WORDS
 from billing.reconciliation.views.shown import STATE_BADGES
 from billing.services.exports import ExportWish
 from ground.filters import DaysForm
+from ground.given_texts import number_in
 from ground.money_fields import usd_text
 
 KIND_WORDS = {
@@ -78,8 +79,9 @@ def filter_words(kind: ExportKind | None, filters: Mapping[str, str]) -> list[tu
 
 def _said(kind: ExportKind | None, name: str, value: str) -> str:
     # A link may say anything: only what is an amount of ours is shown as one.
-    if name in _MONEY and value.isascii() and value.isdecimal() and len(value) <= 18:  # noqa: PLR2004 -- 64 bits
-        return f"${usd_text(int(value))}"
+    micro_usd = number_in(value) if name in _MONEY else None
+    if micro_usd is not None:
+        return f"${usd_text(micro_usd)}"
     return str(_SAID.get((kind, name), {}).get(value, value))
 
 

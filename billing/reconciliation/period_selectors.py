@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Final
 
 from django.db.models import Sum
 
 from billing.reconciliation.models import ProviderInvoice
 from billing.reconciliation.period_models import AttemptRecording, Period
 from ground.errors import NotFound
+from ground.given_texts import number_in
+
+_LATE: Final = "late-"
 
 
 def period_page(*, after: date | None, limit: int, at: datetime) -> tuple[list[Period], bool]:
@@ -55,14 +59,14 @@ def late_page(month: date, *, after: str, limit: int) -> tuple[list[AttemptRecor
     """
     found = AttemptRecording.objects.filter(late_for=month)
     if after:
-        number = after.removeprefix("late-")
-        if number == after or not number.isascii() or not number.isdecimal() or len(number) > 18:  # noqa: PLR2004 -- 64 bits
+        number = number_in(after.removeprefix(_LATE)) if after.startswith(_LATE) else None
+        if number is None:
             raise NotFound("There is no such place in this list.", param="after")
-        found = found.filter(pk__lt=int(number))
+        found = found.filter(pk__lt=number)
     page = list(found.order_by("-pk")[: limit + 1])
     return page[:limit], len(page) > limit
 
 
 def late_cursor(recording: AttemptRecording) -> str:
     """Give the cursor of a recording."""
-    return f"late-{recording.pk}"
+    return f"{_LATE}{recording.pk}"

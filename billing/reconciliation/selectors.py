@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -31,6 +30,7 @@ from billing.reconciliation.models import (
 )
 from ground.blobs import open_blob
 from ground.errors import NotFound
+from ground.given_texts import is_storable
 
 PREVIEW_ROW_COUNT = 20
 UNEXPLAINED = Q(kind=BreakKind.UNEXPLAINED.value, state__in=UNDECIDED)
@@ -330,9 +330,6 @@ def _cursor_of(*values: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
 
 
-_HALF: Final = re.compile("[\ud800-\udfff]")
-
-
 def _read_cursor(text: str, *kinds: Callable[[Any], Any]) -> tuple[Any, ...]:
     try:
         values = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
@@ -340,7 +337,7 @@ def _read_cursor(text: str, *kinds: Callable[[Any], Any]) -> tuple[Any, ...]:
     # Anybody can make one up: with endless numbers, endless nesting, half characters.
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise NotFound("There is no such place in this list.", param="after") from error
-    if any("\0" in value or _HALF.search(value) for value in read if isinstance(value, str)):
+    if not all(is_storable(value) for value in read if isinstance(value, str)):
         raise NotFound("There is no such place in this list.", param="after")
     if any(not 0 <= value < 2**63 for value in read if isinstance(value, int)):
         raise NotFound("There is no such place in this list.", param="after")

@@ -7,11 +7,11 @@ from datetime import datetime
 import numpy as np
 from django.db import connection, transaction
 
-from billing.database import call
 from billing.domain.records import Attempts, CollectedJob, JobTerms
 from billing.models import CollectedJobFact
 from billing.reconciliation.services.late import note_recording
 from ground.bulk import HEADER, TRAILER, Column, Kind, Numbers, binary_rows
+from ground.functions import call
 
 _COLUMNS = (
     'completed_at, job_id, "row", attempt_number, organisation_id, batch_id, lane_id, provider, provider_account, '

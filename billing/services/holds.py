@@ -8,10 +8,10 @@ from datetime import datetime
 from django.db import transaction
 
 from accounts.models import Organisation
-from billing.database import call, call_set
 from billing.domain.records import ClosedHold, GroupHold, HoldState
 from billing.errors import PostingConflict
 from ground.errors import NotFound, PaymentRequired
+from ground.functions import call, call_set
 
 
 @transaction.atomic(savepoint=False)

@@ -9,12 +9,12 @@ from dataclasses import asdict
 
 from django.db import transaction
 
-from billing.database import call
 from billing.domain.rating import RatedBatch, payable_by_account, rate_batch
 from billing.domain.records import SettlementRequest
 from billing.errors import PostingConflict
 from billing.models import Receipt
 from billing.usage.facts import usage_of
+from ground.functions import call
 from ground.ids import new_public_id
 
 _log = logging.getLogger(__name__)

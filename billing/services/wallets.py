@@ -9,10 +9,10 @@ from django.db import transaction
 
 from accounts.audit import record
 from accounts.models import Organisation, User
-from billing.database import call
 from billing.domain.records import TopUp
 from billing.errors import PostingConflict
 from ground.errors import InvalidRequest
+from ground.functions import call
 
 
 @transaction.atomic

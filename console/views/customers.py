@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.action_pages import Action, ask, done, say_error
 from accounts.list_pages import ROWS_PER_PAGE, ListPage, show_list
-from accounts.models import StaffRole, User
+from accounts.models import Organisation, StaffRole, User
 from accounts.pages import staff_page
 from accounts.services.blocking import set_block
 from accounts.services.limits import set_limits
@@ -107,7 +107,7 @@ def customer_limits(request: HttpRequest, user: User, organisation_id: str) -> H
     names = [name for name in LimitsForm.base_fields if name != "reason"]
     initial = {name: getattr(organisation, name) for name in names}
     form = LimitsForm(request.POST if request.method == "POST" else None, initial=initial)
-    back_url = reverse("console:customer-detail", args=[organisation.public_id])
+    back_url = _page_of(organisation)
     if form.is_bound and form.is_valid():
         try:
             set_limits(
@@ -126,6 +126,11 @@ def customer_limits(request: HttpRequest, user: User, organisation_id: str) -> H
     )
 
 
+def _page_of(organisation: Organisation) -> str:
+    """Give the address of a customer's page; a test twin is shown by its customer's."""
+    return reverse("console:customer-detail", args=[(organisation.twin_of or organisation).public_id])
+
+
 class BlockForm(forms.Form):
     """Why a customer is blocked, or no longer."""
 
@@ -138,7 +143,7 @@ def customer_block(request: HttpRequest, user: User, organisation_id: str) -> Ht
     """Block a customer's new batches, or lift the block; which, the form says, so that sent twice it is done once."""
     organisation = organisation_named(organisation_id)
     is_blocked = request.GET.get("lift") is None
-    back_url = reverse("console:customer-detail", args=[organisation.public_id])
+    back_url = _page_of(organisation)
     form = BlockForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
         try:

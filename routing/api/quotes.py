@@ -89,7 +89,9 @@ def read_body(request: HttpRequest) -> bytes:
         raise UnsupportedMediaType("The file is taken as it is, without a Content-Encoding.")
     limit_bytes = settings.QUOTE_BODY_MAX_BYTES
     declared = request.META.get("CONTENT_LENGTH") or ""
-    if declared.isdecimal() and int(declared) > limit_bytes:
+    # One without a declared length that the server did not collect is longer than it keeps.
+    is_endless = "HTTP_TRANSFER_ENCODING" in request.META
+    if is_endless or (declared.isdecimal() and int(declared) > limit_bytes):
         raise _too_large(limit_bytes)
     # At once: what the server holds whole comes without a copy. It is never a part of what was sent.
     return request.read()

@@ -18,6 +18,7 @@ from billing.services.holds import place_holds
 from ground import clock
 from ground.errors import InvalidRequest, PaymentRequired, RateLimited
 from ground.fault_points import FaultPoint, reach
+from ground.given_texts import is_storable
 from ground.ids import created_at_of, new_public_id
 from ground.wake import wake
 from routing.domain.pins import BatchPlan, GroupPlan
@@ -124,14 +125,9 @@ def checked_metadata(metadata: Mapping[str, object] | None) -> dict[str, str] | 
             raise InvalidRequest(
                 f"A metadata value has at most {_METADATA_VALUE_MAX_CHARACTERS} characters.", param="metadata"
             )
-        if not _can_be_stored(key + value):
+        if not is_storable(key + value):
             raise InvalidRequest("Metadata holds a NUL or half of a surrogate pair.", param="metadata")
     return {key: str(value) for key, value in metadata.items()}
-
-
-def _can_be_stored(text: str) -> bool:
-    """Say whether PostgreSQL can hold a text: it is UTF-8 without NUL."""
-    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _earlier(quote: Quote, body_hash: bytes) -> AcceptedBatch | None:

@@ -16,12 +16,12 @@ from django.db import IntegrityError, transaction
 
 from accounts.selectors import Caller
 from accounts.services.limits import accepts_refused
-from billing.database import call
 from catalog.domain.records import Endpoint
 from ground import clock
 from ground.blobs import open_blob
 from ground.errors import InvalidRequest, PaymentRequired
 from ground.fault_points import FaultPoint, reach
+from ground.functions import call
 from ground.ids import created_at_of, is_public_id, new_public_id
 from ground.leases import Lease, claim, moving_on, unless_lost
 from ground.wake import wake

@@ -15,13 +15,13 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import QuerySet
 
 from accounts.selectors import Caller
-from billing.database import call
 from catalog.domain.records import Catalog, Endpoint
 from catalog.selectors import current_catalog
 from ground import clock
 from ground.blobs import delete_blob, link_blob, open_blob, size_of_blob
 from ground.errors import InvalidRequest, members_of
 from ground.fault_points import FaultPoint, reach
+from ground.functions import call
 from ground.ids import created_at_of, new_public_id
 from ground.leases import Keeper, Lease, LeaseLost, claim, moving_on, unless_lost
 from ground.wake import wake

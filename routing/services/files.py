@@ -10,10 +10,10 @@ from django.db.models import Q, Sum
 
 from accounts.models import Organisation
 from accounts.selectors import Caller
-from billing.database import call
 from ground import clock
 from ground.blobs import SavingBlob, delete_blob, wait_quietly
 from ground.errors import InvalidRequest, PayloadTooLarge, StoreFull
+from ground.functions import call
 from ground.ids import created_at_of, new_public_id
 from ground.wake import wake
 from routing.domain.scoring import WorkflowProfile

@@ -139,6 +139,15 @@ def test_chunks_over_10_mib_are_refused(http: HTTPConnection, tenant: Tenant) ->
     assert answer_of(http.getresponse(), 413)["error"]["code"] == "payload_too_large"
 
 
+def test_an_endless_form_is_no_file_to_quote_and_is_refused_for_its_length(
+    http: HTTPConnection, tenant: Tenant
+) -> None:
+    headers = {**tenant.headers, "Content-Type": FORM_TYPE}
+    http.request("POST", "/v1/quotes/model", iter([b" " * 1_048_576] * 11), headers, encode_chunked=True)
+    error = answer_of(http.getresponse(), 413)["error"]
+    assert (error["code"], "/v1/files" in error["message"]) == ("payload_too_large", True)
+
+
 def head_of(tenant: Tenant, *lines: str, path: str = "/v1/quotes/model") -> bytes:
     started = (f"POST {path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {tenant.key_text}", *lines)
     return ("\r\n".join(started) + "\r\n\r\n").encode()

@@ -13,13 +13,13 @@ from django.test import Client
 
 from accounts.models import Organisation
 from accounts.services.organisations import create_api_key
-from billing.database import call
 from billing.domain.calendar import BucketWidth, borders, day_starts_at, quarter_after, quarter_before
 from billing.domain.records import SettlementRequest
 from billing.models import Receipt
 from billing.services.settlement import settle_batch
 from billing.usage.reading import Dimension, UsageSums, batch_usage_page, usage_rows
 from catalog.domain.records import TokenKind
+from ground.functions import call
 from tests.billing.kit import AT, assert_books_hold, fee, group, house_legs, make_organisation, settlement, usage
 
 ZONES = (

@@ -86,6 +86,10 @@ def test_a_customer_is_blocked_with_a_reason_once_and_let_go_again(tenant: Tenan
     accepted_now = caller.post("/v1/batches", wanted, content_type="application/json")
     assert (accepted_now.status_code, accepted_now.json()["object"]) == (200, "batch")
     assert signed_in(staff(StaffRole.SUPPORT, name="Sue Support")).get(path).status_code == 403
+    twin = Organisation.objects.get(twin_of=tenant.organisation)
+    answer = finance.post(f"/ops/customers/{twin.public_id}/block/", {"reason": "it floods us"}, follow=True)
+    assert answer.redirect_chain == [(path.removesuffix("block/"), 302)]
+    assert answer.status_code == 200
 
 
 def test_finance_sees_whether_the_books_hold_and_what_is_owed_and_held(tenant: Tenant) -> None:
