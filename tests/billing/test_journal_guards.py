@@ -18,14 +18,18 @@ JOURNAL = (
 )
 
 
+# Of what is written by hand; no sequence comes there, however many tests ran before.
+RAW_ID = 7_000_000_000
+
+
 def header(key: str, kind: str = "top_up") -> str:
     return f"""INSERT INTO billing_ledgertransaction
         (id, business_key, body_hash, kind, organisation_id, reference, effective_at, booked_at)
         OVERRIDING SYSTEM VALUE
-        SELECT 7000, '{key}', '\\x00', '{kind}', id, '', now(), now() FROM accounts_organisation LIMIT 1"""
+        SELECT {RAW_ID}, '{key}', '\\x00', '{kind}', id, '', now(), now() FROM accounts_organisation LIMIT 1"""
 
 
-def legs(*amounts: int, transaction: int = 7000, first: int = 1) -> str:
+def legs(*amounts: int, transaction: int = RAW_ID, first: int = 1) -> str:
     values = ", ".join(
         f"""({transaction}, {number}, (SELECT id FROM billing_ledgeraccount
             WHERE kind = '{"top_up_clearing" if amount < 0 else "customer_wallet"}'), {amount})"""
@@ -144,7 +148,7 @@ def test_checking_early_does_not_open_the_transaction_to_more_legs(
     organisation: Organisation, attacker: psycopg.Cursor
 ) -> None:
     rule = broken_rule(
-        attacker, header("raw"), legs(5, -5), "SET CONSTRAINTS ALL IMMEDIATE", legs(7, transaction=7000, first=3)
+        attacker, header("raw"), legs(5, -5), "SET CONSTRAINTS ALL IMMEDIATE", legs(7, transaction=RAW_ID, first=3)
     )
     assert rule == "legs_come_in_one_statement"
 
@@ -152,9 +156,11 @@ def test_checking_early_does_not_open_the_transaction_to_more_legs(
 def test_a_header_cannot_claim_another_database_transaction(
     organisation: Organisation, owner_cursor: psycopg.Cursor
 ) -> None:
-    forged = header("raw").replace("(id, ", "(created_in, id, ").replace("SELECT 7000", "SELECT '1'::xid8, 7000")
+    forged = (
+        header("raw").replace("(id, ", "(created_in, id, ").replace(f"SELECT {RAW_ID}", f"SELECT '1'::xid8, {RAW_ID}")
+    )
     assert broken_rule(owner_cursor, forged, legs(5, -5)) == "nothing"
-    stamped = rows(owner_cursor, "SELECT created_in::text FROM billing_ledgertransaction WHERE id = 7000")
+    stamped = rows(owner_cursor, f"SELECT created_in::text FROM billing_ledgertransaction WHERE id = {RAW_ID}")
     assert stamped != [("1",)]
 
 
@@ -248,7 +254,7 @@ def raw_receipt(batch: str, *, total: int, line_count: int) -> str:
         line_count, usage_charge_micro_usd, fee_micro_usd, total_micro_usd, reserved_micro_usd, released_micro_usd,
         receivable_micro_usd, estimate_total_micro_usd)
         SELECT 'rcpt_raw', organisation_id, '{batch}', id, now(), {line_count}, {total}, 0, {total}, 0, 0, 0, 0
-        FROM billing_ledgertransaction WHERE id = 7000"""
+        FROM billing_ledgertransaction WHERE id = {RAW_ID}"""
 
 
 def raw_line(amount: int, number: int = 1, receipt: str = "rcpt_raw") -> str:
@@ -265,8 +271,8 @@ def taken(amount: int, into: str = "revenue_usage") -> str:
             VALUES ('raw', '{into}', 'customer', now()) RETURNING id
         )
         INSERT INTO billing_ledgerleg (transaction_id, leg_number, account_id, amount_micro_usd)
-        SELECT 7000, 1, id, -{amount} FROM billing_ledgeraccount WHERE kind = 'customer_wallet'
-        UNION ALL SELECT 7000, 2, id, {amount} FROM house"""
+        SELECT {RAW_ID}, 1, id, -{amount} FROM billing_ledgeraccount WHERE kind = 'customer_wallet'
+        UNION ALL SELECT {RAW_ID}, 2, id, {amount} FROM house"""
 
 
 COUNTED = "SELECT billing_fold_usage(array_agg(id), '{NULL}', '{[]}') FROM billing_receipt"
@@ -355,7 +361,8 @@ def test_a_temporary_table_cannot_stand_in_for_the_journal(
 ) -> None:
     rule = broken_rule(
         app_cursor,
-        "CREATE TEMPORARY TABLE billing_ledgerleg AS SELECT 7000::bigint transaction_id, 0::bigint amount_micro_usd",
+        "CREATE TEMPORARY TABLE billing_ledgerleg AS"
+        f" SELECT {RAW_ID}::bigint transaction_id, 0::bigint amount_micro_usd",
         header("raw").replace("INTO billing", "INTO public.billing"),
         "SET CONSTRAINTS ALL IMMEDIATE",
     )
